@@ -29,7 +29,7 @@ func main() {
 	err := root.ExecuteContext(ctx)
 	if status := podexec.ExitStatus(0); errors.As(err, &status) {
 		stop()
-		os.Exit(int(status)) // the command has printed all that there is to say
+		os.Exit(int(status)) // the command has already printed the reason
 	}
 	if err != nil {
 		fmt.Fprintln(cmdutil.Printable(os.Stderr), "Error:", err)

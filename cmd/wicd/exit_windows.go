@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// exit ends the process. One that has failed may have a call of Windows that hangs on another thread, as DISM's: the
-// orderly end would have the library of that call clean up, and could wait for it, too.
+// exit ends the process. After a failure, a call of Windows may hang on another thread, for example a call of
+// DISM. An orderly end would run the cleanup of the library of that call, and could hang as well.
 func exit(code int) {
 	if code != 0 {
 		_ = windows.TerminateProcess(windows.CurrentProcess(), uint32(code)) //nolint:gosec // codes are small

@@ -5,5 +5,5 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/windows"
 )
 
-// openHost gives access to the machine that the program runs on.
+// openHost returns access to the local machine.
 func openHost() (host.Host, error) { return windows.Open() }

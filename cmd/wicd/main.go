@@ -1,5 +1,5 @@
-// Command wicd is the agent on a Windows host, the windows instance config daemon. It runs one verb over SSH, or runs
-// as the Windows service of that name.
+// Command wicd is the agent on a Windows host, the windows instance config daemon. It runs one agent command
+// over SSH, or runs as the Windows service of that name.
 package main
 
 import (
@@ -41,7 +41,7 @@ func run(args []string) int {
 	return agent.Main(ctx, process)
 }
 
-// newProcess is what the agent has from its surroundings, but for its outputs.
+// newProcess returns the environment of the agent without its outputs.
 func newProcess(args []string) (agent.Process, error) {
 	executable, err := os.Executable()
 	if err != nil {

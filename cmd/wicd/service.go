@@ -14,16 +14,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// crashFile returns the path of the file for the report of the Go runtime about a crash of the service, which has no
+// crashFile returns the path of the file for the Go runtime's report about a crash of the service, which has no
 // standard error.
 func crashFile() string { return nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd-crash.log` }
 
-// maxCrashFile is the size in bytes from which the file begins again.
+// maxCrashFile is the size in bytes above which the file is truncated.
 const maxCrashFile = 1 << 20
 
-// runService runs the agent as a Windows service until the service control manager stops it. It connects to the manager
-// before anything else: what fails later is a failure of the service, with its exit code, and not a start that never
-// came.
+// runService runs the agent as a Windows service until the service control manager stops it. runService connects to
+// the manager first: a later failure is a failure of the service, with its exit code, and not a failed start.
 func runService(args []string) int {
 	err := winservice.Run(nodespec.ServiceAgent, clock.RealClock{}, func(ctx context.Context, ready func()) int {
 		crashes := keepCrashes()
@@ -32,7 +31,7 @@ func runService(args []string) int {
 			_, _ = fmt.Fprintln(crashes, "wicd:", err)
 			return 1
 		}
-		process.Stdout, process.Stderr, process.Ready = io.Discard, io.Discard, ready // the agent writes its log itself
+		process.Stdout, process.Stderr, process.Ready = io.Discard, io.Discard, ready // the agent writes its own log
 		return agent.Main(ctx, process)
 	})
 	if err != nil {
@@ -42,8 +41,8 @@ func runService(args []string) int {
 	return 0
 }
 
-// keepCrashes has the runtime write a crash to a file, which is also for what ends the service before it has a log.
-// Without the folder of the log there is no such file.
+// keepCrashes makes the runtime write a crash to a file, and returns the file for errors before the log exists.
+// Without the log directory, there is no such file.
 func keepCrashes() io.Writer {
 	how := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	if info, err := os.Stat(crashFile()); err == nil && info.Size() > maxCrashFile {
@@ -53,6 +52,6 @@ func keepCrashes() io.Writer {
 	if err != nil {
 		return io.Discard
 	}
-	_ = debug.SetCrashOutput(file, debug.CrashOptions{}) // without it the service runs as well
+	_ = debug.SetCrashOutput(file, debug.CrashOptions{}) // the service also runs without it
 	return file
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
-// gatherName is the name of the subcommand. The image has the program under this name too, because oc adm must-gather
-// runs /usr/bin/gather.
+// gatherName is the name of the subcommand. The image also contains the program under this name, because oc adm
+// must-gather runs /usr/bin/gather.
 const gatherName = "gather"
 
 // gatheredDirectory is the directory that oc adm must-gather copies.
@@ -28,7 +28,8 @@ func newGatherCommand() *cobra.Command {
 	return command
 }
 
-// arguments returns the arguments of the command: of the program that is called gather, the subcommand is the first.
+// arguments returns the arguments of the command: if the program is called gather, the subcommand is the first
+// argument.
 func arguments(process []string) []string {
 	if filepath.Base(process[0]) == gatherName {
 		return append([]string{gatherName}, process[1:]...)

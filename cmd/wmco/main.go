@@ -47,7 +47,8 @@ func main() {
 	}
 }
 
-// statusOf returns the exit status for an error. kubectl windows, which may be newer, recognizes an unknown flag by it.
+// statusOf returns the exit status for an error. kubectl windows, which may be newer, detects an unknown flag
+// by this status.
 func statusOf(err error) int {
 	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
 		return podexec.UnknownFlag
@@ -55,8 +56,8 @@ func statusOf(err error) int {
 	return 1
 }
 
-// inspectionMemory is the memory in bytes above which Go collects harder in a command that looks at hosts. GOMEMLIMIT is
-// meant for the operator, which runs in the same container.
+// inspectionMemory is Go's soft memory limit, in bytes, for a command that inspects hosts. GOMEMLIMIT is for
+// the operator, which runs in the same container.
 const inspectionMemory = 200 << 20
 
 func newCommand() *cobra.Command {
@@ -110,26 +111,27 @@ func newCommand() *cobra.Command {
 		err := complete(&c, legacyAlgorithms)
 		return c, err
 	}) {
-		// kubectl windows gives these the flags of the operator in the same pod.
+		// kubectl windows passes the flags of the operator in the same pod to these commands.
 		inspecting.Flags().AddFlagSet(flags)
 		command.AddCommand(inspecting)
 	}
 	return command
 }
 
-// By which weak SSH algorithms are allowed. OLM's Subscription can set only the variable.
+// The flag and the variable that allow weak SSH algorithms. OLM's Subscription can set only the variable.
 const (
 	legacyAlgorithmsFlag     = "ssh-legacy-algorithms"
 	legacyAlgorithmsVariable = "SSH_LEGACY_ALGORITHMS"
 )
 
-// By which debug logs are requested. OLM's Subscription can set only the variable, under the name of earlier releases.
+// The flag and the variable that request debug logs. OLM's Subscription can set only the variable, under the
+// name of earlier releases.
 const (
 	debugFlag         = "debugLogging"
 	argumentsVariable = "ARGS"
 )
 
-// debugLogging reports whether the value of ARGS requests debug logs, and returns the arguments in it that have no effect.
+// debugLogging reports whether the value of ARGS requests debug logs, and returns the ignored arguments.
 func debugLogging(value string) (debug bool, ignored []string) {
 	for _, argument := range strings.Fields(value) {
 		name, setting, set := strings.Cut(strings.TrimLeft(argument, "-"), "=")
@@ -143,11 +145,11 @@ func debugLogging(value string) (debug bool, ignored []string) {
 	return debug, ignored
 }
 
-// pauseImageVariable names the image that holds a pod's namespaces. The prefix is what tools look for that mirror an
-// operator's images.
+// pauseImageVariable is the variable for the image that holds a pod's namespaces. Tools that mirror the images
+// of an operator search for the prefix.
 const pauseImageVariable = "RELATED_IMAGE_WINDOWS_PAUSE"
 
-// pauseImage is empty where none was set: nodes have the usual one then.
+// pauseImage returns the configured pause image; empty for the default image.
 func pauseImage() (string, error) {
 	image := os.Getenv(pauseImageVariable)
 	if image == "" {
@@ -167,7 +169,7 @@ func cryptography() string {
 	return fips140.Version()
 }
 
-// complete reads what comes from the environment.
+// complete reads the settings from the environment.
 func complete(c *operator.Config, legacyAlgorithms string) error {
 	var err error
 	if c.LegacyAlgorithms, err = remote.ParseLegacyAlgorithms(legacyAlgorithms); err != nil {
@@ -198,7 +200,7 @@ func complete(c *operator.Config, legacyAlgorithms string) error {
 	return nil
 }
 
-// startLog makes the operator's log, and begins it.
+// startLog creates the operator's log, and writes the first entry.
 func startLog(c *operator.Config) {
 	c.Logger = zap.New(zap.UseDevMode(c.Debug))
 	ctrl.SetLogger(c.Logger)

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
-// L-03: a cluster without a way to the Internet names a pause image of its own.
+// L-03: a cluster without Internet access configures its own pause image.
 func TestThePauseImageComesFromTheEnvironment(t *testing.T) {
 	for name, test := range map[string]struct {
 		set     string
@@ -52,7 +52,7 @@ func TestThePauseImageComesFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// Subscriptions of earlier releases request debug logs so.
+// Subscriptions of earlier releases request debug logs with this variable.
 func TestTheVariableARGSRequestsDebugLogs(t *testing.T) {
 	for value, want := range map[string]struct {
 		debug   bool
@@ -89,7 +89,7 @@ func TestTheConfigurationHasTheDebugLogsOfTheVariable(t *testing.T) {
 	}
 }
 
-// The image has a link of this name, because oc adm must-gather runs /usr/bin/gather.
+// The image contains a link of this name, because oc adm must-gather runs /usr/bin/gather.
 func TestTheProgramThatIsCalledGatherGathers(t *testing.T) {
 	for name, test := range map[string]struct{ process, want []string }{
 		"by its path":      {[]string{"/usr/bin/gather"}, []string{"gather"}},
@@ -113,7 +113,7 @@ func TestTheProgramThatIsCalledGatherGathers(t *testing.T) {
 }
 
 func TestWeakSSHAlgorithmsAreAllowedByNameOnly(t *testing.T) {
-	t.Setenv("WATCH_NAMESPACE", "") // so that a good list comes to an error of its own
+	t.Setenv("WATCH_NAMESPACE", "") // so that a valid list causes its own error
 	for name, c := range map[string]struct {
 		variable string
 		flags    []string
@@ -143,7 +143,8 @@ func TestWeakSSHAlgorithmsAreAllowedByNameOnly(t *testing.T) {
 	}
 }
 
-// kubectl windows runs the commands with the arguments of the operator's container before theirs.
+// kubectl windows runs the commands with the arguments of the operator's container before the command's own
+// arguments.
 func TestTheCommandsTakeTheArgumentsOfTheDeployment(t *testing.T) {
 	content, err := os.ReadFile("../../deploy/deployment.yaml")
 	if err != nil {
@@ -154,7 +155,7 @@ func TestTheCommandsTakeTheArgumentsOfTheDeployment(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { debug.SetMemoryLimit(math.MaxInt64) })
-	t.Setenv("WATCH_NAMESPACE", "") // so that it ends before it looks for a cluster
+	t.Setenv("WATCH_NAMESPACE", "") // so that the command ends before searching for a cluster
 	command := newCommand()
 	command.SetIn(strings.NewReader(""))
 	command.SetArgs(append(deployment.Spec.Template.Spec.Containers[0].Args, "plan", "x", "--output=text", "--attached"))
@@ -179,7 +180,7 @@ func TestOnlyCommandsThatLookAtHostsHaveTheOperatorsFlags(t *testing.T) {
 	}
 }
 
-// Scripts of the previous operator's users find the version in this line.
+// Users of the previous operator have scripts that parse the version from this line.
 func TestTheVersionIsPrintedAsByThePreviousOperator(t *testing.T) {
 	var out bytes.Buffer
 	command := newCommand()

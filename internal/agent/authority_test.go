@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// authority signs as the cluster's signer does.
+// authority signs like the signer of the cluster.
 var authority = sync.OnceValue(func() *x509.Certificate {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test signer"}, IsCA: true, BasicConstraintsValid: true,

@@ -37,7 +37,7 @@ func TestOnlyACheckThatFailsHasItsHint(t *testing.T) {
 	}
 }
 
-// askedProbes notes the certificate that is shown to what is asked, which answers.
+// askedProbes records the client certificate of a request and answers 200.
 type askedProbes struct {
 	host.Probes
 	shown *[]byte
@@ -79,7 +79,7 @@ func TestTheExporterIsAskedWithTheKubeletsCertificate(t *testing.T) {
 	}
 }
 
-// The status of a Node from before its kubelet began comes from an earlier kubelet.
+// The status of a Node from before its kubelet started comes from an earlier kubelet.
 func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
 	t.Parallel()
 	programs := clocktesting.NewFakePassiveClock(time.Now().Add(-time.Hour))
@@ -90,7 +90,7 @@ func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
 	}
 	programs.SetTime(time.Now().Add(-time.Minute))
 	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceKubelet))
-	if line, _ := r.runStepping("verify"); !line.Result.KubeletStarted.IsZero() { // the checks wait for it in vain
+	if line, _ := r.runStepping("verify"); !line.Result.KubeletStarted.IsZero() { // the checks wait for the kubelet until the timeout
 		t.Errorf("a kubelet that does not run is reported to have begun at %s", line.Result.KubeletStarted)
 	}
 	r.clock = clock.RealClock{}
@@ -114,7 +114,7 @@ func TestVerifyFailsWhereNobodyKnowsWhenTheKubeletBegan(t *testing.T) {
 			return nil
 		}
 		if o.Interface == "Services" && o.Method == "Query" && strings.EqualFold(o.Target, nodespec.ServiceKubelet) {
-			checked = true // the checks ask for it, and then the process is looked for
+			checked = true // the checks query the service, and then its process
 		}
 		if checked && o.Interface == "Processes" && o.Method == "List" {
 			return errors.New("access denied")

@@ -11,21 +11,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 )
 
-// serviceClock is the clock of the agent's service. It knows when the service has done what it does at a tick and waits
-// for the next one.
+// serviceClock is the clock of the agent's service. It detects when the service has finished the work of a tick
+// and waits for the next tick.
 type serviceClock struct {
 	*clocktesting.FakeClock
 	mu     sync.Mutex
-	looks  *lookTicker // of the service that began last
+	looks  *lookTicker // of the service that started last
 	waits  bool
-	waited int // how often it began to wait
+	waited int // number of waits started
 }
 
 func newServiceClock() *serviceClock {
 	return &serviceClock{FakeClock: clocktesting.NewFakeClock(time.Now())}
 }
 
-// NewTicker is clock.WithTicker's.
+// NewTicker implements clock.WithTicker.
 func (c *serviceClock) NewTicker(interval time.Duration) clock.Ticker {
 	ticker := c.FakeClock.NewTicker(interval)
 	if interval != timeouts.DriftPoll {
@@ -38,21 +38,21 @@ func (c *serviceClock) NewTicker(interval time.Duration) clock.Ticker {
 	return looks
 }
 
-// isIdle reports whether the service waits for its next look.
+// isIdle reports whether the service waits for its next poll.
 func (c *serviceClock) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waits
 }
 
-// looked is how many looks of all services have ended.
+// looked returns the number of completed polls of all services.
 func (c *serviceClock) looked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waited
 }
 
-// Step lets time pass. A service that waits has its next look to do, if it is due.
+// Step advances the clock. A waiting service must do its next poll if the poll is due.
 func (c *serviceClock) Step(d time.Duration) {
 	c.mu.Lock()
 	if d >= timeouts.DriftPoll {
@@ -62,7 +62,7 @@ func (c *serviceClock) Step(d time.Duration) {
 	c.FakeClock.Step(d)
 }
 
-// lookTicker is the ticker of the loop of looks, which asks for the channel whenever it begins to wait.
+// lookTicker is the ticker of the poll loop, which requests the channel whenever it starts to wait.
 type lookTicker struct {
 	clock.Ticker
 	clock *serviceClock
@@ -87,8 +87,8 @@ func (t *lookTicker) Stop() {
 	t.Ticker.Stop()
 }
 
-// verbClock is the clock of a verb. It asks for time to pass when the verb has nothing else to wait for: time that passes
-// while a verb works ends the limits of its work, and more of it passes on a busy machine.
+// verbClock is the clock of an agent command. A step is requested only while the command waits for nothing
+// else: time that passes while the command works could exceed a timeout, depending on the load of the machine.
 type verbClock struct {
 	*clocktesting.FakeClock
 	idle chan struct{}
@@ -98,20 +98,20 @@ func newVerbClock() *verbClock {
 	return &verbClock{FakeClock: clocktesting.NewFakeClock(time.Now()), idle: make(chan struct{}, 1)}
 }
 
-// NewTimer is clock.Clock's. Between two looks a verb does nothing.
+// NewTimer implements clock.Clock. A command does nothing between two polls.
 func (c *verbClock) NewTimer(duration time.Duration) clock.Timer {
 	timer := c.FakeClock.NewTimer(duration)
 	if duration == timeouts.PollInterval {
 		select {
 		case c.idle <- struct{}{}:
-		default: // time is yet to pass, also for this timer
+		default: // a step is already requested, also for this timer
 		}
 	}
 	return timer
 }
 
-// passWhileHanging asks for time to pass until the context is done: a part of Windows does not answer, and only a limit
-// can end the wait for it.
+// passWhileHanging requests steps until the context is done: a part of Windows does not respond, and only a
+// timeout can end the wait.
 func (c *verbClock) passWhileHanging(ctx context.Context) {
 	for {
 		select {

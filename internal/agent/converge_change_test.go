@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// joined is a configured host.
+// joined returns a configured host.
 func joined(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t).start()
@@ -21,7 +21,7 @@ func joined(t *testing.T) *rig {
 	return r
 }
 
-// applied applies a spec that needs nothing more from the operator.
+// applied applies a spec that needs no further input from the operator.
 func (r *rig) applied(spec nodespec.NodeSpec) []string {
 	r.Helper()
 	line, steps := r.apply(spec)
@@ -105,7 +105,7 @@ func TestFilesOfAnotherReleaseAreNotSentAgain(t *testing.T) {
 	}
 }
 
-// A changed line end alone is no change; a real change restarts what reads the file, once. R-094
+// A changed line end alone is no change; a real change restarts the services that read the file, once. R-094
 func TestLineEndsAreNoChange(t *testing.T) {
 	t.Parallel()
 	r := joined(t)
@@ -124,7 +124,7 @@ func TestLineEndsAreNoChange(t *testing.T) {
 	}
 }
 
-// A restart that a changed file needs is not lost when the agent is killed between the two.
+// A restart required by a changed file is not lost if the agent is killed between the change and the restart.
 func TestRestartForAChangedFileSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	spec := func(r *rig) nodespec.NodeSpec {
@@ -168,7 +168,7 @@ func TestWhatTheSpecNoLongerNames(t *testing.T) {
 	if steps := r.applied(spec); len(steps) != 0 {
 		t.Errorf("again: %q", steps)
 	}
-	// What others put there now is theirs.
+	// A file created by another program is foreign.
 	r.must(r.Drive().WriteFile(`C:\k\win-overlay.exe`, []byte("theirs")))
 	if steps := r.applied(spec); len(steps) != 0 {
 		t.Errorf("took what is not ours: %q", steps)
@@ -210,7 +210,7 @@ func TestCertificate(t *testing.T) {
 		}
 		r.soon("the pod network, which takes routes away", r.hasNetwork)
 		r.apply(spec)
-		// Another node name: the certificate is for another identity now.
+		// With another node name, the certificate is for another identity.
 		spec.Identity.CommonName = "system:node:other"
 		line, steps := r.apply(spec)
 		if !slices.Equal(steps, []string{"RequestCertificate system:node:other"}) {
@@ -261,7 +261,7 @@ func linkTarget(r *rig) string {
 	return info.LinkTarget
 }
 
-// What somebody puts into a folder that was there before us is not ours, whenever that was. R-064
+// Files added by other programs to a pre-existing directory are foreign, regardless of the time. R-064
 func TestRemovalLeavesWhatOthersHavePutIntoTheirFolders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()

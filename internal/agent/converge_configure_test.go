@@ -68,7 +68,7 @@ func TestFirstConfiguration(t *testing.T) {
 		}
 	})
 	t.Run("keeps its inputs no longer than needed", func(t *testing.T) {
-		// The plan above left its spec there, which the next apply takes away.
+		// The plan above left a spec in the inbox; the next apply removes the spec.
 		r.apply(r.full())
 		if left, _ := r.Drive().ReadDir(nodespec.InboxRoot); len(left) != 0 {
 			t.Errorf("%d files", len(left))

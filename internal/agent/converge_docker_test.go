@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// dockerd makes Docker's network and leaves the process of a container behind that outlives it.
+// dockerd creates Docker's network, and starts a container process that outlives dockerd.
 func dockerd(ctx context.Context, p *fake.Process) int {
 	err := p.CreateNetwork(host.HNSNetwork{Name: "nat", Type: "NAT", Subnet: "172.20.0.0/16"})
 	if err != nil && !errors.Is(err, host.ErrExist) {
@@ -30,7 +30,7 @@ func dockerd(ctx context.Context, p *fake.Process) int {
 
 const dockerService = "docker"
 
-// withDocker is a host made of an image that carries Docker, as 2019-Datacenter-with-Containers does.
+// withDocker returns a host with an image that includes Docker, like 2019-Datacenter-with-Containers.
 func withDocker(t *testing.T, change ...func(*fake.Options)) *rig {
 	t.Helper()
 	docker := func(o *fake.Options) {
@@ -55,7 +55,7 @@ func withDocker(t *testing.T, change ...func(*fake.Options)) *rig {
 	return r
 }
 
-// A host that carries Docker runs its pods in containerd. Docker is left alone, and the host is given back with it.
+// A host with Docker runs its pods in containerd. Docker is not changed and still works on the restored host.
 //
 func TestHostWithDocker(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestHostWithDocker(t *testing.T) {
 		pid := r.dockerPID()
 		reboots := r.Journal().Count(fake.KindReboot)
 		steps := r.remove()
-		// The name of the host, which was ours, takes one restart.
+		// Restoring the host name takes one restart.
 		if slices.Contains(steps, "DisableFeature "+nodespec.FeatureContainers) || r.Journal().Count(fake.KindReboot) != reboots+1 {
 			t.Error(steps)
 		}
@@ -116,7 +116,8 @@ func (r *rig) dockerPID() int {
 	return service.PID
 }
 
-// Without a host name to set and a feature to enable, neither joining nor leaving restarts a host with Docker. R-127
+// Without a host name to set and a feature to enable, neither joining nor removal restarts a host with Docker.
+//
 func TestHostWithDockerIsNotRestarted(t *testing.T) {
 	t.Parallel()
 	r := withDocker(t)

@@ -55,7 +55,7 @@ func TestServiceThatEndsAtOnce(t *testing.T) {
 	spec := r.full()
 	spec.Files[1].Content = "broken\n"
 	started := r.count(fake.KindService, "containerd runs")
-	// The agent looks again only when the service has ended.
+	// The agent queries the service only after the service has stopped.
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Interface != "Services" || o.Method != "Query" || r.count(fake.KindService, "containerd runs") == started {
 			return nil
@@ -73,7 +73,7 @@ func TestNetworkThatNobodyMakes(t *testing.T) {
 	t.Parallel()
 	r := joined(t)
 	args := r.send(r.full())
-	r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork)) // hybrid-overlay-node makes it only when it starts
+	r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork)) // hybrid-overlay-node creates the network only when it starts
 	line, took := r.runStepping(append([]string{"apply"}, args...)...)
 	r.fails(line, verb.ReasonStepFailed, "AwaitNetwork", hnsNetwork, podSubnet, "5m0s")
 	if took < timeouts.LimitNetwork || took > timeouts.LimitNetwork+stepOfVerbs {
@@ -219,7 +219,7 @@ func TestLock(t *testing.T) {
 	})
 }
 
-// killWithLock runs a verb, kills it before it releases the lock, and returns its process ID.
+// killWithLock runs a command, kills it while it holds the lock, and returns the process ID.
 func (r *rig) killWithLock() (pid int) {
 	r.Helper()
 	remove := r.OnOperation(func(o fake.Operation) error {

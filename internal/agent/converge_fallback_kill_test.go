@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// until runs a verb until it has an answer, through kills.
+// until repeats a killed command until it returns a result.
 func (r *rig) until(run func() (verb.Line, []string)) verb.Line {
 	r.Helper()
 	for range 10 {
@@ -22,7 +22,7 @@ func (r *rig) until(run func() (verb.Line, []string)) verb.Line {
 	return verb.Line{}
 }
 
-// Killed before any of its changes, each of the verbs goes on when it is asked for again.
+// Each command, killed before any of its changes, continues when repeated.
 func TestUpgradeKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	origin := joined(t)
@@ -76,7 +76,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 	}
 }
 
-// An upgrade that was cut off anywhere can be rolled back without being finished first.
+// An upgrade that was interrupted anywhere can be rolled back without being completed first.
 func TestRollbackOfHalfAnUpgrade(t *testing.T) {
 	t.Parallel()
 	origin := joined(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// next is what a later release of the operator wants of the host: another agent, other programs, files, rules and
-// variables. containerd stays what it was, because its shims would outlive a rollback.
+// next returns the spec of a later operator release: another agent, other programs, files, rules and variables.
+// containerd is unchanged, because its shims would outlive a rollback.
 func (r *rig) next() nodespec.NodeSpec {
 	r.versions = versions{"kubelet": "v2", "kube-proxy": "v2", "cni": "v2"}
 	spec := r.upgraded()
@@ -28,7 +28,7 @@ func (r *rig) next() nodespec.NodeSpec {
 	return spec
 }
 
-// upgrade applies a spec and has the host keep the former one.
+// upgrade applies a spec and keeps the former spec as rollback target.
 func (r *rig) upgrade(spec, former nodespec.NodeSpec) (verb.Line, []string) {
 	r.Helper()
 	args := r.send(spec)
@@ -38,7 +38,7 @@ func (r *rig) upgrade(spec, former nodespec.NodeSpec) (verb.Line, []string) {
 	return r.run(append([]string{"apply", "--rollback-to", "sha256:" + former.Digest()}, args...)...)
 }
 
-// result fails the test when the answer is none.
+// result fails the test unless the last line is a result.
 func (r *rig) result(line verb.Line, steps []string) (*verb.Result, []string) {
 	r.Helper()
 	if line.Type != verb.TypeResult {
@@ -51,7 +51,7 @@ func (r *rig) there(paths ...string) bool {
 	return !slices.ContainsFunc(paths, func(path string) bool { _, err := r.Drive().Stat(path); return err != nil })
 }
 
-// formerPlaces are what a rollback to the first spec needs.
+// formerPlaces returns the paths that a rollback to the first spec needs.
 func formerPlaces() []string {
 	paths := []string{nodespec.AgentPath(sum(agentProgram))}
 	for _, release := range newSpec(nil).Releases {
@@ -170,7 +170,7 @@ func TestSettledUpgrade(t *testing.T) {
 		_, steps := r.result(r.run("commit"))
 		after := r.Snapshot()
 		for _, s := range []fake.Snapshot{before, after} {
-			delete(s.Files, nodespec.LastRunPath("commit")) // the agent notes what it has said
+			delete(s.Files, nodespec.LastRunPath("commit")) // the agent records its output
 		}
 		if diff := cmp.Diff(before, after); len(steps) > 0 || diff != "" {
 			t.Errorf("%v %s", steps, diff)
@@ -249,7 +249,8 @@ func TestWhatIsKeptAsAFallback(t *testing.T) {
 	})
 }
 
-// An upgrade whose kubelet does not come up is rolled back, also one that changes containerd, whose shims live on.
+// An upgrade with a failing kubelet is rolled back, even if the upgrade changes containerd and the shims
+// survive.
 func TestRollbackOfAFailedUpgrade(t *testing.T) {
 	t.Parallel()
 	r := joined(t)
@@ -277,8 +278,8 @@ func TestRollbackOfAFailedUpgrade(t *testing.T) {
 	}
 }
 
-// A rollback of a node whose certificate is of no use any more needs another one; the verb apply takes it, and the
-// rollback then ends.
+// A rollback of a node with an unusable certificate needs another certificate. The command apply accepts the
+// certificate, and the rollback then completes.
 func TestRollbackThatNeedsACertificate(t *testing.T) {
 	t.Parallel()
 	r := joined(t)
@@ -297,13 +298,13 @@ func TestRollbackThatNeedsACertificate(t *testing.T) {
 	}
 }
 
-// The agent's service does not undo a rollback that was cut off: it does what it may of the rest.
+// The agent's service does not revert an interrupted rollback, but continues it as far as permitted.
 func TestServiceGoesOnWithARollback(t *testing.T) {
 	t.Parallel()
 	r := node(t)
 	former := r.full()
 	r.versions = versions{"kubelet": "v2", "kube-proxy": "v2"}
-	r.result(r.upgrade(r.full(), former)) // with the same agent: another one would be stopped before anything else
+	r.result(r.upgrade(r.full(), former)) // with the same agent: another agent would be stopped first
 	r.pass(timeouts.DriftPoll)
 	killed := false
 	r.OnOperation(func(o fake.Operation) error {

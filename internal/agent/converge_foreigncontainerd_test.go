@@ -35,7 +35,8 @@ func foreignContainerd(ctx context.Context, p *fake.Process) int {
 
 func isForeignContainerd(p host.Process) bool { return strings.HasPrefix(p.Path, foreignDirectory) }
 
-// withContainerd is a host on which an administrator has installed containerd, as a service of this name.
+// withContainerd returns a host with a containerd installed by an administrator, as a service of the given
+// name.
 func withContainerd(t *testing.T, service string) *rig {
 	t.Helper()
 	r := newRig(t, func(o *fake.Options) {
@@ -57,8 +58,8 @@ func withContainerd(t *testing.T, service string) *rig {
 	return r
 }
 
-// A foreign containerd that runs as the service containerd makes way for the node's, and has its service back after the
-// removal of the host.
+// A foreign containerd that runs as the service containerd is replaced by the node's, and its service is
+// restored when the host is removed.
 // R-064, R-074
 func TestHostWithAForeignContainerd(t *testing.T) {
 	t.Parallel()
@@ -78,7 +79,7 @@ func TestHostWithAForeignContainerd(t *testing.T) {
 	r.remove()
 	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return len(r.Snapshot().Processes) == len(r.before.Processes) }))
 	after := r.Snapshot()
-	// Both runtimes had one store: the layers that the node added stay in it.
+	// Both runtimes share one store: the layers that the node added remain in it.
 	for _, layer := range []string{`\1`, `\2`} {
 		maps.DeleteFunc(after.Files, func(path string, _ fake.FileSnapshot) bool {
 			return nodespec.Within(path, nodespec.LayersDirectory+layer)
@@ -87,9 +88,10 @@ func TestHostWithAForeignContainerd(t *testing.T) {
 	compare(t, r.before, after)
 }
 
-// A foreign containerd of another name keeps the pipe that the node's containerd needs: the failure names the pipe, also
-// if the store is the same, so that the node's containerd waits for its database until Windows ends the start. The host
-// has what it had before after its removal, and becomes a node once the foreign service is stopped.
+// A foreign containerd under another service name occupies the pipe of the node's containerd, and the failure
+// must name the pipe. This also applies to a shared store, where the node's containerd waits for its database
+// until Windows ends the start. Removal restores the host, and the host becomes a node once the foreign service
+// is stopped.
 // R-064, R-074
 func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 	t.Parallel()
@@ -115,7 +117,7 @@ func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 				mend = r.ServiceFailsToStart("containerd", 1053) // ERROR_SERVICE_REQUEST_TIMEOUT
 			}
 			spec := newSpec(nil)
-			spec.HostName = "" // No restart is needed.
+			spec.HostName = "" // no restart is needed
 			line, _ := r.apply(spec)
 			for line.Type == verb.TypeResult && r.satisfy(&spec, *line.Result) {
 				line, _ = r.apply(spec)
@@ -126,7 +128,7 @@ func TestHostWithAForeignContainerdOfAnotherName(t *testing.T) {
 				if line.Failure.Reason != verb.ReasonServiceFailed || !strings.Contains(line.Failure.Message, foreign) {
 					t.Fatalf("%+v", line.Failure)
 				}
-			case !sameStore: // It ended only after the agent had looked: verify does not take the foreign one for it.
+			case !sameStore: // containerd stopped after the agent's query; verify must not accept the foreign one
 				r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
 					service, _ := m.Service("containerd")
 					return service.State == host.ServiceStopped

@@ -41,7 +41,7 @@ func TestAPlanThatPodsFeelIsRefusedOnANodeInService(t *testing.T) {
 	}
 }
 
-// The plan that pods feel comes after one that they do not feel: the host has changed meanwhile.
+// The disruptive plan follows a harmless plan because the host has changed in the meantime.
 func TestALaterPlanThatPodsFeelIsRefusedOnANodeInService(t *testing.T) {
 	t.Parallel()
 	r := joined(t)

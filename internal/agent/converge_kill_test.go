@@ -14,7 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// changing are the operations that change a machine. A kill between two others is as one before the next of these.
+// changing contains the operations that change a machine. Kills between other operations have the same effect
+// as a kill before the next of these.
 var changing = map[string]bool{
 	"Files.Write": true, "Files.Remove": true, "Tree.MakeDirectory": true, "Tree.Symlink": true, "Tree.Rename": true,
 	"Services.Configure": true, "Services.Start": true, "Services.Stop": true, "Services.Delete": true,
@@ -28,7 +29,7 @@ var changing = map[string]bool{
 
 var errKilled = errors.New("killed by the test")
 
-// killer ends the verb before its n-th change. It returns the operation, and whether it came to that.
+// killer kills the command before its n-th change and records the operation in at.
 type killer struct {
 	n, seen int
 	at      string
@@ -49,8 +50,8 @@ func (k *killer) watch(r *rig) {
 	})
 }
 
-// boundaries are where a test kills: before each of so many changes. With -short, which the race detector runs with,
-// every eighth is enough: it looks at how goroutines meet, and they meet everywhere in the same ways.
+// boundaries returns the changes before which a test kills. With -short, used by the race detector, every
+// eighth is sufficient: goroutines interact in the same patterns everywhere.
 func boundaries(changes int) iter.Seq[int] {
 	step := 1
 	if testing.Short() {
@@ -62,11 +63,11 @@ func boundaries(changes int) iter.Seq[int] {
 	}
 }
 
-// withoutChance leaves out what differs between two runs for good reasons: keys, and what the agent notes for itself.
+// withoutChance removes legitimate differences between two runs: keys, and the agent's own records.
 func withoutChance(s fake.Snapshot) fake.Snapshot {
 	for path, file := range s.Files {
 		switch {
-		case nodespec.Within(path, nodespec.AgentRoot), strings.HasSuffix(path, `.INFO.wmco-tmp`): // the service may write just now
+		case nodespec.Within(path, nodespec.AgentRoot), strings.HasSuffix(path, `.INFO.wmco-tmp`): // the service may be writing
 			delete(s.Files, path)
 			continue
 		case strings.HasPrefix(path, pki+`\kubelet-client-2`):
@@ -84,8 +85,8 @@ func withoutChance(s fake.Snapshot) fake.Snapshot {
 	return s
 }
 
-// A test kills the agent at every step boundary of a first configuration; every run ends configured, with no step done twice that must
-// not be. R-057
+// A test kills the agent at every step boundary of a first configuration. Every run ends configured, and no
+// step that must not be repeated is done twice. R-057
 func TestConfigurationKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	reference := newRig(t).start()
@@ -158,7 +159,7 @@ func TestRemovalKilledAnywhere(t *testing.T) {
 	}
 }
 
-// A configuration that was cut off anywhere can be removed without being finished first. R-064
+// A configuration interrupted anywhere can be removed without being completed first. R-064
 func TestRemovalAfterHalfAConfiguration(t *testing.T) {
 	t.Parallel()
 	for n := 5; n <= 60; n += 5 {
@@ -175,7 +176,7 @@ func TestRemovalAfterHalfAConfiguration(t *testing.T) {
 	}
 }
 
-// used is a host that others have put things on where the node will be.
+// used changes a host to contain foreign objects at the paths of the node.
 func used(o *fake.Options) {
 	o.Services = []host.ServiceConfig{
 		{

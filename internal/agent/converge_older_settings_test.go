@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// bundle is a file of certificates as an older operator keeps it.
+// bundle returns a certificate bundle in the format of a legacy operator.
 func bundle(certificates ...nodespec.TrustedCertificate) []byte {
 	var data []byte
 	for _, certificate := range certificates {
@@ -17,7 +17,7 @@ func bundle(certificates ...nodespec.TrustedCertificate) []byte {
 	return append(data, "# garbage\n"...)
 }
 
-// olderSettings are what an older operator has put on a host for settings of the cluster, among what is of others.
+// olderSettings creates the cluster settings of a legacy operator on a host, among foreign objects.
 func olderSettings(r *rig) {
 	for _, name := range []string{"Example CA", "Old CA", "Gone CA"} {
 		if name != "Gone CA" {

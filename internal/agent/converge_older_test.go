@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What WICD and its operator leave: programs directly in C:\k, services that run from there, and files with and without
-// credentials.
+// Leftovers of WICD and its operator: programs directly in C:\k, services that run from there, and files with
+// and without credentials.
 var (
 	olderPrograms = map[string]string{
 		`C:\k\windows-instance-config-daemon.exe`: "windows-instance-config-daemon.exe", `C:\k\containerd\containerd.exe`: "idle.exe",
@@ -27,12 +27,12 @@ var (
 		`C:\k\cni\config\ovnkube-client-2026-01-02.pem`, `C:\Temp\hns.psm1`, `C:\Temp\network-conf.ps1`,
 	}
 	olderLogs = []string{`C:\var\log\kubelet\kubelet-20260101.log`, `C:\var\log\hybrid-overlay\hybrid-overlay.log`, olderAgentLog}
-	// klog makes a link to the log that it writes now.
+	// klog creates a link to its current log.
 	olderAgentLog = `C:\var\log\wicd\windows-instance-config-daemon.exe.NODE-A.NT-AUTHORITY_SYSTEM.log.INFO.20260101-000000.4`
 	others        = []string{`C:\Temp\mine.ps1`, `C:\k\notes.txt`}
 )
 
-// takenOver is a host that the older operator configured, and its agent with it. Its name is the node's.
+// takenOver returns a host configured by the legacy operator and its agent. The host name is the node name.
 func takenOver(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
 	r := newRig(t, func(o *fake.Options) {
@@ -71,12 +71,11 @@ func takenOver(t *testing.T, change ...func(*rig)) *rig {
 	service("kube-proxy", `C:\k\kube-proxy.exe --windows-service`, "hybrid-overlay-node")
 	service("cloud-node-manager", `C:\k\azure-cloud-node-manager.exe --windows-service`)
 	service(nodespec.ServiceAgent, `C:\k\windows-instance-config-daemon.exe controller --kubeconfig C:\k\wicd-kubeconfig`)
-	_, err := r.Spawn(`C:\k\shim.exe`) // of a container, which runs on without containerd
+	_, err := r.Spawn(`C:\k\shim.exe`) // of a container, which survives containerd
 	r.must(err)
 	return r
 }
 
-// firstStep is the first step of a plan for the host.
 func (r *rig) firstStep(spec nodespec.NodeSpec) string {
 	r.Helper()
 	p := r.plan(spec)
@@ -86,7 +85,7 @@ func (r *rig) firstStep(spec nodespec.NodeSpec) string {
 	return p.Steps[0].Name
 }
 
-// nothingOlder checks that the host is a node, and that nothing of the older operator is left but its logs.
+// nothingOlder checks that the host is a node, and that only logs of the legacy operator are left.
 func (r *rig) nothingOlder() {
 	r.Helper()
 	for path := range olderPrograms {
@@ -159,8 +158,7 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// The certificate that the kubelet has from the older operator's time is of use as long as it is valid and for the
-// node's name.
+// The kubelet's certificate from the legacy operator remains usable while it is valid and has the node's name.
 func TestTakeOverKeepsTheKubeletsCertificate(t *testing.T) {
 	t.Parallel()
 	donor := joined(t)
@@ -210,7 +208,7 @@ func TestTakeOverKilledAnywhere(t *testing.T) {
 	}
 }
 
-// A take-over that was cut off is no reason to put anything of the older operator back.
+// An interrupted adoption does not cause the removal to restore anything of the legacy operator.
 func TestRemovalOfHalfATakeOver(t *testing.T) {
 	t.Parallel()
 	for n := 5; n <= 60; n += 5 {
@@ -231,7 +229,7 @@ func TestRemovalOfHalfATakeOver(t *testing.T) {
 	}
 }
 
-// A host may leave before its turn to be taken over has come. R-064
+// A host may be removed before its adoption. R-064
 func TestRemovalInsteadOfATakeOver(t *testing.T) {
 	t.Parallel()
 	returned := func(r *rig) {
@@ -239,7 +237,7 @@ func TestRemovalInsteadOfATakeOver(t *testing.T) {
 		got := r.Snapshot()
 		maps.DeleteFunc(got.Files, func(path string, _ fake.FileSnapshot) bool {
 			return nodespec.Within(path, `C:\Temp`) || path == `C:\k` || path == `C:\k\notes.txt` ||
-				path == `C:\k\containerd.exe` || path == `C:\k\shim.exe` // they lie elsewhere on hosts that are not of this test
+				path == `C:\k\containerd.exe` || path == `C:\k\shim.exe` // elsewhere on real hosts
 		})
 		compare(r.T, r.before, got)
 	}
@@ -264,7 +262,7 @@ func TestRemovalInsteadOfATakeOver(t *testing.T) {
 	}
 }
 
-// A host where the older operator has never been keeps what has the names of its files.
+// A host without a legacy operator keeps files with the names of legacy files.
 func TestWhatIsNobodysLeftover(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()

@@ -21,7 +21,7 @@ var cloud = nodespec.Identity{
 	CommonName: "system:cloud-node-manager:node-a", Organization: "system:cloud-node-managers",
 }
 
-// withCloud adds the identity, and a service that needs it: the one that serves nothing in the test payload.
+// withCloud adds the identity, and a service that needs the identity: the idle service of the test payload.
 func withCloud(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	spec.Identities = []nodespec.Identity{cloud}
 	spec.Directories = append(slices.Clone(spec.Directories),
@@ -36,7 +36,7 @@ func withCloud(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	return spec
 }
 
-// identified is a host with the identity, as far as it can be without a pod network.
+// identified returns a host with the identity, configured as far as possible without a pod network.
 func identified(t *testing.T) (*rig, nodespec.NodeSpec) {
 	t.Helper()
 	r := newRig(t).start()

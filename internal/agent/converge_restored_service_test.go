@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// withProxyService is a host that has a service kube-proxy before the operator.
+// withProxyService returns a host that had a service kube-proxy before the operator.
 func withProxyService(t *testing.T, change func(*host.ServiceConfig)) *rig {
 	t.Helper()
 	config := host.ServiceConfig{
@@ -23,7 +23,7 @@ func withProxyService(t *testing.T, change func(*host.ServiceConfig)) *rig {
 	change(&config)
 	r := newRig(t, func(o *fake.Options) { o.Services = []host.ServiceConfig{config} })
 	r.must(r.Boot(r.ctx))
-	r.must(r.Host().Services.Start(r.ctx, config.Name)) // Windows starts it later, if its start is delayed
+	r.must(r.Host().Services.Start(r.ctx, config.Name)) // Windows starts a delayed service later
 	r.before = r.Snapshot()
 	return r
 }
@@ -65,7 +65,7 @@ func TestAServiceFromBeforeTheOperatorIsRestoredCompletely(t *testing.T) {
 	}
 }
 
-// An earlier version of the agent recorded delays only; anything but a restart was -1. R-064
+// An earlier version of the agent recorded delays only; any action except a restart was -1. R-064
 func TestARecordOfAnEarlierVersionRestoresAService(t *testing.T) {
 	t.Parallel()
 	r := withProxyService(t, func(c *host.ServiceConfig) {

@@ -19,7 +19,7 @@ import (
 
 const registries = `C:\k\containerd\registries`
 
-// mirrored adds the folder of a registry with its files to a spec.
+// mirrored adds the directory of a registry with its files to a spec.
 func mirrored(spec nodespec.NodeSpec, registry, content string) nodespec.NodeSpec {
 	folder := registries + `\` + registry
 	spec.Directories = slices.Clone(spec.Directories)
@@ -32,8 +32,8 @@ func mirrored(spec nodespec.NodeSpec, registry, content string) nodespec.NodeSpe
 	return spec
 }
 
-// The settings of the cluster come and go. None of these restarts anything or is felt by pods, and a second time
-// nothing is done. R-107
+// Settings of the cluster are added and removed. No such change restarts anything or disrupts pods, and a
+// second apply does nothing. R-107
 func TestSettingsComeAndGo(t *testing.T) {
 	t.Parallel()
 	r := joined(t)
@@ -86,7 +86,7 @@ func TestSettingsComeAndGo(t *testing.T) {
 	compare(t, r.before, r.Snapshot())
 }
 
-// What was there before stays, whatever comes and goes, and is there again when the host leaves. R-064
+// Pre-existing settings are preserved across all changes, and still exist after the host is removed. R-064
 func TestWhatTheHostTrustedAndReachedBefore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *fake.Options) {
@@ -141,7 +141,7 @@ func TestSettingsKilledAnywhere(t *testing.T) {
 	}
 }
 
-// The service keeps what may be lost at any time.
+// The service restores settings that may be lost at any time.
 func TestServiceKeepsTheSettings(t *testing.T) {
 	t.Parallel()
 	r := node(t)
@@ -167,7 +167,7 @@ func TestServiceKeepsTheSettings(t *testing.T) {
 	})
 }
 
-// A node without such settings is not asked about them.
+// A node without such settings runs no queries for them.
 func TestNobodyAsksForWhatNobodyNames(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
@@ -194,8 +194,8 @@ func TestACertificateThatIsNotWhatTheSpecSays(t *testing.T) {
 	}
 }
 
-// An authority that a policy brings too stays trusted. What is ours is taken out of the store, the node reports the
-// rest, and that ends it.
+// An authority that a policy provides too stays trusted. The operator's copy is removed from the store, the
+// node reports the remaining trust, and nothing is retried.
 func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
 	t.Parallel()
 	ours := trusted("Example CA")

@@ -12,12 +12,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// folderOf is the folder of an agent.
 func folderOf(program []byte) string {
 	return strings.TrimSuffix(nodespec.AgentPath(sum(program)), `\`+nodespec.AgentProgram)
 }
 
-// upgraded gives the operator another agent.
+// upgraded returns the spec of an operator with another agent.
 func (r *rig) upgraded() nodespec.NodeSpec {
 	r.program = program("wicd.exe", "v2")
 	spec := r.full()
@@ -26,7 +25,7 @@ func (r *rig) upgraded() nodespec.NodeSpec {
 	return spec
 }
 
-// A new agent lies beside the one that runs and takes its place. R-086
+// A new agent is installed beside the running agent and then replaces it. R-086
 func TestAgentUpgradeWhileItRuns(t *testing.T) {
 	t.Parallel()
 	t.Run("the service is re-pointed and restarted, and nothing else", func(t *testing.T) {

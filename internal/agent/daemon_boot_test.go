@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// loseNetworks takes the HNS networks away: none is made for more than one boot.
+// loseNetworks deletes the HNS networks: they do not survive a restart.
 func (r *rig) loseNetworks() {
 	r.Helper()
 	for _, network := range r.Snapshot().Networks {
@@ -44,8 +44,8 @@ func (r *rig) runsNow(name string) bool {
 	return service.State == host.ServiceRunning
 }
 
-// guard looks before each operation of anybody on the host after the next boot: no kubelet runs while the plugin is
-// configured and the network is not there.
+// guard checks before each operation after the next boot that no kubelet runs while the plugin is configured
+// without the network.
 func (r *rig) guard() (stop func()) {
 	var once sync.Once
 	boot := r.BootID()
@@ -57,7 +57,7 @@ func (r *rig) guard() (stop func()) {
 	})
 }
 
-// soon lets time pass for the agent's service, look by look, until something is so.
+// soon advances the time of the agent's service poll by poll until a condition holds.
 func (r *rig) soon(what string, is func() bool) {
 	r.Helper()
 	for range 8 {
@@ -164,7 +164,7 @@ func TestNoPodIsTakenAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 	})
 }
 
-// after are the names from the last one of that name on.
+// after returns the names from the last occurrence of the given name on.
 func after(names []string, name string) []string {
 	for i, each := range slices.Backward(names) {
 		if each == name {
@@ -228,7 +228,7 @@ func TestServiceKilledAnywhereAfterABoot(t *testing.T) {
 	}
 }
 
-// tick lets the agent's service look once, or end.
+// tick lets the agent's service poll once, or end.
 func (r *rig) tick() {
 	r.Helper()
 	ended := func() bool { return !r.runsNow(nodespec.ServiceAgent) }

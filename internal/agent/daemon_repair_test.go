@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// serviceCalls counts the calls of a method that the agent's service makes, by target.
+// serviceCalls counts the calls of a method by the agent's service, by target.
 func (r *rig) serviceCalls(method string) (count func(name string) int) {
 	var all []string
 	lock := make(chan struct{}, 1)
@@ -89,7 +89,7 @@ func TestServiceLeavesWhatLacksFilesRunning(t *testing.T) {
 			spec := r.full()
 			spec.Files[0].Content += "other: true\n"
 			args := r.send(spec)
-			mend := r.OnOperation(func(o fake.Operation) error { // what is small still finds room
+			mend := r.OnOperation(func(o fake.Operation) error { // small files still fit
 				if o.Interface == "Files" && o.Method == "Write" && nodespec.Within(o.Target, nodespec.ReleasesRoot) {
 					return host.ErrDiskFull
 				}
@@ -201,7 +201,7 @@ func TestOneFailingStepKeepsTheNodeFromNothingAfterABoot(t *testing.T) {
 
 type networking = host.Networks
 
-// hungNetworks is a Host Networking Service that does not answer while hang is true.
+// hungNetworks is a Host Networking Service that does not respond while hang is true.
 type hungNetworks struct {
 	networking
 	hang  *atomic.Bool
@@ -235,9 +235,9 @@ func TestServiceWhileNetworkingDoesNotAnswer(t *testing.T) {
 		for asked.Load() == 0 && r.ctx.Err() == nil {
 			runtime.Gosched()
 		}
-		hang.Store(false) // of the questions to come
+		hang.Store(false) // for later queries
 		r.ticking.Step(timeouts.LimitCheck)
-		for r.ticking.looked() < n+2 && r.ctx.Err() == nil { // that look ends, and one more
+		for r.ticking.looked() < n+2 && r.ctx.Err() == nil { // the end of this poll, and one more
 			runtime.Gosched()
 		}
 		if r.ctx.Err() != nil {
@@ -302,7 +302,7 @@ func TestANetworkThatStaysAwayIsMadeByARestart(t *testing.T) {
 		r.away.Store(&away)
 		stops := r.serviceCalls("Stop")
 		r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork))
-		for range 16 { // a bit more than a quarter of an hour
+		for range 16 { // slightly more than 15 minutes
 			r.pass(timeouts.DriftCheck)
 		}
 		if n := stops("hybrid-overlay-node"); n < 2 || n > 3 {

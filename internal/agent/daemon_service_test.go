@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// node is a configured host whose agent's service waits for its clock.
+// node returns a configured host with an agent's service that waits for its clock.
 func node(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
 	r := newRig(t)
@@ -27,7 +27,7 @@ func node(t *testing.T, change ...func(*rig)) *rig {
 	return r
 }
 
-// pass lets time pass for the agent's service and waits until it has done what it does then.
+// pass advances the time of the agent's service and waits for the service to finish the due work.
 func (r *rig) pass(d time.Duration) {
 	r.Helper()
 	for _, step := range []time.Duration{d, timeouts.DriftPoll} {
@@ -37,7 +37,7 @@ func (r *rig) pass(d time.Duration) {
 	}
 }
 
-// awaitIdle waits until the agent's service waits for its next look.
+// awaitIdle waits until the agent's service waits for its next poll.
 func (r *rig) awaitIdle() {
 	r.Helper()
 	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.ticking.isIdle() }))
@@ -49,7 +49,7 @@ func (r *rig) log() string {
 	return string(data)
 }
 
-// A service that is stopped, deleted or altered on a node is put back to the expected state without user action. R-092
+// A stopped, deleted or changed service of a node is restored to the expected state without user action. R-092
 func TestServiceRepairsDrift(t *testing.T) {
 	t.Parallel()
 	drifts := map[string]func(r *rig, h host.Host){
@@ -194,7 +194,7 @@ func TestServiceWithoutSpecWaits(t *testing.T) {
 	}
 }
 
-// lock writes the lock of a verb that runs in the named process.
+// lock writes the lock of a command that runs in the named process.
 func (r *rig) lock(program string) {
 	r.Helper()
 	for _, process := range r.RunningProcesses() {

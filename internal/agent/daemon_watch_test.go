@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// runs are the services that came to run from the n-th journal entry on, in order.
+// runs returns the services started since the n-th journal entry, in order.
 func (r *rig) runs(n int) []string {
 	var names []string
 	for _, entry := range r.Journal().Entries(nil)[n:] {
@@ -29,7 +29,8 @@ func (r *rig) runs(n int) []string {
 
 func (r *rig) entries() int { return len(r.Journal().Entries(nil)) }
 
-// What is stopped, deleted or altered is back within seconds, and what depends on it is restarted in order. R-092
+// Stopped, deleted or changed objects are restored within seconds, and their dependents are restarted in order.
+// R-092
 func TestServiceRepairsWithinSeconds(t *testing.T) {
 	t.Parallel()
 	reconfigure := func(name string, change func(*host.Service)) func(*rig, host.Host) {
@@ -110,7 +111,7 @@ func TestServiceRepairsWithinSeconds(t *testing.T) {
 	}
 }
 
-// A change while the service compares the host with the spec is not lost. R-092
+// A change during a comparison of the host with the spec is not lost. R-092
 func TestServiceSeesAChangeDuringAComparison(t *testing.T) {
 	t.Parallel()
 	r := node(t)
@@ -175,7 +176,7 @@ func TestServiceAfterABoot(t *testing.T) {
 		mend := r.ServiceFailsToStart("kube-proxy", 1)
 		reboot(r)
 		mend()
-		r.must(r.Host().Files.Remove(r.ctx, nodespec.AppliedPath)) // the operator writes it only when it has changed something
+		r.must(r.Host().Files.Remove(r.ctx, nodespec.AppliedPath)) // the operator writes the file only after a change
 		r.applied(r.full())
 		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 		r.pass(2 * timeouts.DriftPoll)
@@ -185,7 +186,7 @@ func TestServiceAfterABoot(t *testing.T) {
 	})
 }
 
-// A service that ends as soon as it is started is not restarted as fast as the agent can.
+// A service that exits immediately after each start is not restarted at the maximum rate.
 func TestServicePacesRepairs(t *testing.T) {
 	t.Parallel()
 	r := node(t)
@@ -210,7 +211,7 @@ func TestServicePacesRepairs(t *testing.T) {
 	}
 }
 
-// The service survives outages of the API server: it does not know of one. R-086
+// The service survives outages of the API server because it does not depend on the API server. R-086
 func TestServiceNeedsNoAPIServer(t *testing.T) {
 	t.Parallel()
 	t.Run("it repairs while nothing answers on any port, and notices no difference", func(t *testing.T) {
@@ -253,7 +254,7 @@ func TestServiceNeedsNoAPIServer(t *testing.T) {
 	})
 }
 
-// Two services that fail in turn are no reason to compare everything as often as the agent can.
+// Two alternately failing services do not cause comparisons at the maximum rate.
 func TestServicePacesRepairsThatAlternate(t *testing.T) {
 	t.Parallel()
 	r := node(t)
@@ -271,7 +272,7 @@ func TestServicePacesRepairsThatAlternate(t *testing.T) {
 	}
 }
 
-// A service that does not start at all is not started as fast as the agent can, however often its state changes.
+// A service that does not start at all is not started at the maximum rate, however often its state changes.
 func TestServicePacesRepairsThatFail(t *testing.T) {
 	t.Parallel()
 	r := node(t)
@@ -284,7 +285,7 @@ func TestServicePacesRepairsThatFail(t *testing.T) {
 		}
 		return nil
 	})
-	for i := range 24 { // two minutes, in each of which the folder entry of a file changes
+	for i := range 24 { // two minutes; the size of the file changes each time
 		r.must(r.Drive().WriteFile(`C:\k\kubelet.conf`, []byte(strings.Repeat("x", i))))
 		r.pass(timeouts.DriftPoll)
 	}
@@ -293,7 +294,7 @@ func TestServicePacesRepairsThatFail(t *testing.T) {
 	}
 }
 
-// A clock that is set back after the boot does not lengthen the time that Windows has for the start of services.
+// A clock that is set back after the boot does not extend the time for Windows to start services.
 func TestServiceAfterABootWithAWrongClock(t *testing.T) {
 	t.Parallel()
 	r := node(t)
@@ -311,7 +312,7 @@ func TestServiceAfterABootWithAWrongClock(t *testing.T) {
 	}
 }
 
-// futureBoot is a system that booted, by its clock of then, hours from now.
+// futureBoot is a system with a boot time hours in the future.
 type futureBoot struct{ host.System }
 
 func (s futureBoot) Info(ctx context.Context) (host.SystemInfo, error) {

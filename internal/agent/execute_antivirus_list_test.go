@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// failingLists runs a test for each failure of the list of exclusions, at its first item and at its end.
+// failingLists runs a test for each failure of the list of exclusions, at the first item and at the end.
 func failingLists(t *testing.T, test func(t *testing.T, after int, code uint32)) {
 	t.Helper()
 	for name, code := range map[string]uint32{
@@ -52,7 +52,7 @@ func TestExclusionsThatCannotBeReadAreNotSetAndTheReasonIsShown(t *testing.T) {
 	})
 }
 
-// A list may fail when it is read for the change, although it was read for the plan.
+// Reading the list may fail for the change, although it succeeded for the plan.
 func TestAChangeOfExclusionsThatFailsIsShownAndNotRepeatedAtOnce(t *testing.T) {
 	t.Parallel()
 	failingLists(t, func(t *testing.T, after int, code uint32) {
@@ -112,7 +112,7 @@ func TestADefenderThatIsStoppedAtARemovalKeepsItsExclusions(t *testing.T) {
 	}
 }
 
-// advised reports whether a step of that name gave an advice with all words.
+// advised reports whether a step with that name gave advice containing all words.
 func (r *rig) advised(step string, words ...string) bool {
 	return slices.ContainsFunc(r.details, func(detail string) bool {
 		return strings.HasPrefix(detail, step) && !slices.ContainsFunc(words, func(word string) bool {

@@ -14,12 +14,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// exclusionSteps are the steps about exclusions.
 func exclusionSteps(steps []string) []string {
 	return slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return !strings.Contains(step, "Exclusion ") })
 }
 
-// excludes reports whether Microsoft Defender Antivirus leaves out all that the spec names.
+// excludes reports whether Microsoft Defender Antivirus excludes all programs named by the spec.
 func (r *rig) excludes(spec nodespec.NodeSpec) bool {
 	for _, exclusion := range spec.Exclusions {
 		if !slices.ContainsFunc(r.Exclusions(), exclusion.Is) {
@@ -29,7 +28,7 @@ func (r *rig) excludes(spec nodespec.NodeSpec) bool {
 	return true
 }
 
-// advice is what the check of the exclusions says.
+// advice returns the result of the check of the exclusions.
 func (r *rig) advice() verb.CheckResult {
 	r.Helper()
 	line, _ := r.run("verify")
@@ -42,13 +41,13 @@ func (r *rig) advice() verb.CheckResult {
 	return verb.CheckResult{}
 }
 
-// withoutDefender takes Microsoft Defender Antivirus off the host.
+// withoutDefender removes Microsoft Defender Antivirus from the host.
 func withoutDefender(r *rig) {
 	r.must(r.Host().Services.Stop(r.ctx, host.DefenderService))
 	r.must(r.Host().Services.Delete(r.ctx, host.DefenderService))
 }
 
-// disabledDefender leaves it installed, but so that it does not start.
+// disabledDefender disables the installed Defender.
 func disabledDefender(r *rig) {
 	service, _ := r.Service(host.DefenderService)
 	service.StartType = host.StartDisabled
@@ -156,7 +155,7 @@ func TestExclusionsFollowTheRelease(t *testing.T) {
 	}
 }
 
-// A Defender that is managed elsewhere keeps no host from becoming a node or from being given back.
+// An externally managed Defender blocks neither the configuration nor the removal of a host.
 func TestDefenderThatRefuses(t *testing.T) {
 	t.Parallel()
 	t.Run("changes of its exclusions", func(t *testing.T) {
@@ -228,7 +227,7 @@ func TestDefenderThatFails(t *testing.T) {
 	}
 }
 
-// A Defender that begins to work later is drift, which the service repairs without the operator. R-099
+// A Defender that becomes active later is drift, which the service repairs without the operator. R-099
 func TestDefenderThatStartsLater(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()
@@ -278,7 +277,7 @@ func TestServiceAndARefusingDefender(t *testing.T) {
 	}
 }
 
-// The question costs Defender and WMI some work. A service with nothing to repair asks it seldom.
+// The query costs Defender and WMI some work. A service without drift queries seldom.
 func TestServiceAsksDefenderSeldom(t *testing.T) {
 	t.Parallel()
 	r := node(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// HNS may refuse to attach an endpoint for some seconds after it created it, and show the attachment later still.
+// HNS may refuse to attach an endpoint for some seconds after creating it, and show the attachment even later.
 func TestAnEndpointIsAttachedWhenHNSIsSlow(t *testing.T) {
 	t.Parallel()
 	attached := func(r *rig) bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// asksForFeatures counts the questions to DISM of one process: the agent's service, or a verb.
+// asksForFeatures counts the DISM queries of one process: the agent's service, or a command.
 func (r *rig) asksForFeatures(service string) *atomic.Int32 {
 	var asked atomic.Int32
 	r.OnOperation(func(o fake.Operation) error {
@@ -28,7 +28,7 @@ func (r *rig) asksForFeatures(service string) *atomic.Int32 {
 	return &asked
 }
 
-// A session of DISM takes seconds and starts Windows' servicing.
+// A DISM session takes seconds and starts Windows servicing.
 func TestDISMIsAskedSeldom(t *testing.T) {
 	t.Parallel()
 	t.Run("a verb asks once for each feature", func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestDISMIsAskedSeldom(t *testing.T) {
 	})
 }
 
-// A verb holds the lock of its host until it ends: one that waits for DISM forever keeps the host from every other.
+// A command holds the lock of the host until it ends: waiting forever for DISM would block all other commands.
 func TestAVerbEndsAlsoWhenDISMHangs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()

@@ -15,7 +15,7 @@ import (
 
 const registrationStep = "DisableDNSRegistration VIPEndpoint"
 
-// registers checks whether the host registers addresses in DNS that are not its own.
+// registers checks whether the host registers foreign addresses in DNS.
 func (r *rig) registers(want bool) {
 	r.Helper()
 	info, err := r.Host().System.Info(r.ctx)
@@ -25,7 +25,7 @@ func (r *rig) registers(want bool) {
 	}
 }
 
-// registration is the registry value of the adapter of kube-proxy's endpoint.
+// registration returns the registry value of the adapter of kube-proxy's endpoint.
 func (r *rig) registration() host.RegistryName {
 	r.Helper()
 	endpoints, err := r.Host().Networks.Endpoints(r.ctx)
@@ -84,7 +84,7 @@ func TestTheAdapterOfKubeProxysEndpointStaysOutOfDNS(t *testing.T) {
 	})
 }
 
-// A registry that refuses the value keeps no host from becoming a node or from being given back.
+// A registry that refuses the value blocks neither the configuration nor the removal of a host.
 func TestARegistryThatRefusesToKeepAnAdapterOutOfDNS(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()

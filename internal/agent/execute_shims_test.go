@@ -14,12 +14,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// shims are the running container shims of the node.
 func (r *rig) shims() []host.Process {
 	return slices.DeleteFunc(r.RunningProcesses(), func(p host.Process) bool { return p.Name != "shim.exe" || !nodespec.Within(p.Path, nodespec.Root) })
 }
 
-// oneMoreShim has containerd's process start one more shim, as for the pod of a DaemonSet.
+// oneMoreShim starts one more shim from containerd's process, as for the pod of a DaemonSet.
 func (r *rig) oneMoreShim(release nodespec.Release) {
 	r.Helper()
 	_, err := r.Spawn(release.Directory + `\shim.exe`)
@@ -101,7 +100,7 @@ func TestRemovalEndsContainerShims(t *testing.T) {
 	})
 }
 
-// Windows lets nobody delete the files of a mounted layer, and only the container runtime unmounts it. R-064
+// Files of a mounted layer cannot be deleted, and only the container runtime unmounts the layer. R-064
 func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 	t.Parallel()
 	t.Run("after the kubelet, which would make them again", func(t *testing.T) {
@@ -136,7 +135,7 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 	t.Run("a folder that Windows denies while layers are mounted is deleted after the restart", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, func(o *fake.Options) {
-			o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} // nothing else restarts for it
+			o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} // nothing else causes a restart
 		}).start()
 		r.configure()
 		r.awaitSettled()
@@ -176,7 +175,7 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 	t.Run("a layer that stays mounted is deleted after the restart", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, func(o *fake.Options) {
-			o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} // nothing else restarts for it
+			o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} // nothing else causes a restart
 		}).start()
 		r.configure()
 		r.awaitSettled()
@@ -195,7 +194,7 @@ func TestRemovalEndsPodsBeforeTheirRuntime(t *testing.T) {
 	})
 }
 
-// ended fails when the process does not live on after the action.
+// ended checks that the action does not end the process before the restart.
 func (r *rig) ended(pid int, action func()) {
 	r.Helper()
 	r.OnOperation(func(o fake.Operation) error {

@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// The Host Networking Service may read about static addresses at its start only: a service that has run since before the
-// value was written takes the host its address when it makes the pods' network.
+// The Host Networking Service may read the setting for static addresses only at its start. If the service
+// started before the value was written, creating the pod network removes the host's address.
 func TestAStaticAddressIsKeptIfHNSReadsTheRegistryAtItsStart(t *testing.T) {
 	t.Parallel()
 	late := func(o *fake.Options) {
@@ -36,12 +36,12 @@ func TestAStaticAddressIsKeptIfHNSReadsTheRegistryAtItsStart(t *testing.T) {
 			r.killOnce(c.killed)
 			spec, boots := newSpec(nil), r.Journal().Count(fake.KindReboot)
 			if c.host == "Docker" {
-				spec.HostName = "" // nothing else is a reason to restart the host
+				spec.HostName = "" // no other reason to restart the host
 			}
 			steps := r.configureTo(spec, func() bool { return false })
 			r.reachable()
 			stopped, restarted := slices.Contains(steps, "StopService hns"), r.Journal().Count(fake.KindReboot)-boots
-			if stopped != (c.host == "alone") || restarted != 1 { // of alone for its name
+			if stopped != (c.host == "alone") || restarted != 1 { // a host without Docker restarts for its name
 				t.Errorf("the service was stopped: %t, the host was restarted %d times; steps %v", stopped, restarted, steps)
 			}
 			spec.Network.PodSubnet = podSubnet
@@ -52,7 +52,8 @@ func TestAStaticAddressIsKeptIfHNSReadsTheRegistryAtItsStart(t *testing.T) {
 	}
 }
 
-// killOnce kills the verb before the first operation that has the text; with an empty text it kills none.
+// killOnce kills the command before the first operation that contains the text; an empty text disables the
+// kill.
 func (r *rig) killOnce(text string) {
 	var done atomic.Bool
 	done.Store(text == "")

@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Another program, such as containerd that ends a pod, deletes objects of the Host Networking Service at any time: also
-// between being listed and being opened.
+// Other programs, such as containerd ending a pod, delete objects of the Host Networking Service at any time,
+// even between listing and opening.
 func TestHNSObjectsThatVanishUnderTheAgent(t *testing.T) {
 	t.Parallel()
 	r := joined(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// hnsCheck returns the result of the check of the pods' network on a node with two adapters.
+// hnsCheck returns the result of the check of the pod network on a node with two adapters.
 func hnsCheck(t *testing.T, change func(*fake.Options)) verb.CheckResult {
 	t.Helper()
 	r := newRig(t, func(o *fake.Options) { o.Addresses = []string{"10.0.0.4", "10.9.0.4"} }, change).start()
@@ -30,7 +30,7 @@ func hnsCheck(t *testing.T, change func(*fake.Options)) verb.CheckResult {
 	return verb.CheckResult{}
 }
 
-// HNS chooses the adapter for the pods' network by itself. L-05
+// HNS itself chooses the adapter for the pod network. L-05
 func TestThePodsNetworkUsesTheAdapterOfTheNode(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -53,7 +53,7 @@ func TestThePodsNetworkUsesTheAdapterOfTheNode(t *testing.T) {
 	}
 }
 
-// HNS may also never list the policy: nothing but the advice depends on it.
+// HNS may also never list the policy: only the advice depends on it.
 func TestANetworkWithoutHostRouteIsReported(t *testing.T) {
 	t.Parallel()
 	got := hnsCheck(t, func(o *fake.Options) { o.NoHostRoute = true })

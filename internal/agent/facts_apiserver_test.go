@@ -17,7 +17,7 @@ import (
 
 const apiServerURL = "https://api-int.lab.example.com:6443"
 
-// outside is a network with the names that it is given; of their addresses those in closed refuse connections.
+// outside is a network with the given names; addresses in closed refuse connections.
 type outside struct {
 	names  map[string][]string
 	closed []string
@@ -40,7 +40,7 @@ func (o outside) DialContext(_ context.Context, _, address string) (net.Conn, er
 	return near, nil
 }
 
-// reach asks a machine in this network for the API server.
+// reach returns the API server facts of a machine in this network.
 func reach(t *testing.T, network fake.Network, prepare func(*rig)) *plan.APIServerFacts {
 	t.Helper()
 	r := newRig(t, func(o *fake.Options) { o.Network = network }).start()
@@ -55,7 +55,7 @@ func reach(t *testing.T, network fake.Network, prepare func(*rig)) *plan.APIServ
 	return line.Result.Facts.APIServer
 }
 
-// the host's own resolver and routes are asked, before anything is changed.
+// the host's own resolver and routes are used, before anything is changed.
 func TestTheHostIsAskedWhetherItReachesTheAPIServer(t *testing.T) {
 	t.Parallel()
 	const address = "10.0.0.2"

@@ -57,7 +57,7 @@ func (deaf) HostName(context.Context, string) (string, error) {
 	return "", errors.New("it answers 401 Unauthorized")
 }
 
-// What is sent after the facts may hold secrets.
+// Input sent after the facts may contain secrets.
 func TestTheInboxIsClosedToOthersBeforeASpecIsSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).start()

@@ -12,31 +12,31 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// versionVerb prints the version and nothing else.
+// versionVerb prints only the version.
 const versionVerb verb.Name = "version"
 
-// input is a command line.
+// input is a parsed command line.
 type input struct {
 	verb    verb.Name
 	spec    string // path
-	payload string // path; empty when nothing was sent
-	// digest identifies the spec that the host is to be rolled back to.
+	payload string // path; empty if no payload was sent
+	// digest identifies the rollback target.
 	digest string
-	// fallback is the digest of the spec that is kept for a rollback if it is the host's when the verb begins.
+	// fallback is the digest of the spec to keep for a rollback if it is the current spec when the command
+	// starts.
 	fallback string
-	// inService is true for a node with pods, which are not to feel what the verb does.
+	// inService is true for a node with pods, which the command must not disrupt.
 	inService bool
 	// patch is the path of a patch of the agent.
 	patch string
-	// bootID is the boot that a restart is to end.
+	// bootID is the boot that a restart must end.
 	bootID string
-	// renewals are the names of the identities whose certificates are to be renewed, and certificates those in PEM that
-	// have been signed.
+	// renewals are the names of the identities to renew, and certificates the signed certificates in PEM.
 	renewals     []string
 	certificates map[string]string
-	// platform is the cloud whose metadata service the verb facts is to ask for the machine's name; empty when it is not.
+	// platform is the cloud for the machine name query of the command facts; empty for no query.
 	platform string
-	// apiServer is what the verbs facts and inspect are to connect to; nil when nothing is.
+	// apiServer is the connection target of the commands facts and inspect; nil for none.
 	apiServer *facts.APIServer
 	// events is the maximum age of the events that collect reports; 0 if collect reports everything.
 	events time.Duration
@@ -46,7 +46,7 @@ const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AW
 	"rollback [--digest sha256:HEX] | commit | patch --patch FILE | reboot --boot-id boot:ID | renew --identity NAME [...] [--identity-certificate NAME:BASE64URL [...]] | remove | service | version, " +
 	"where SPEC is --spec FILE [--payload FILE]"
 
-// known are the verbs of a command line.
+// known returns the commands of a command line.
 func known() []verb.Name {
 	return []verb.Name{
 		verb.Facts, verb.Inspect, verb.Collect, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Commit, verb.Patch, verb.Reboot, verb.Renew, verb.Remove, verb.Service,
@@ -76,7 +76,7 @@ func parse(args []string) (input, error) {
 	return in, nil
 }
 
-// fault says which flag a verb lacks that it cannot do without; empty when it lacks none.
+// fault names a missing required flag of a command; empty if none is missing.
 func (in *input) fault() string {
 	switch {
 	case (in.verb == verb.Plan || in.verb == verb.Apply) && in.spec == "":
@@ -91,7 +91,7 @@ func (in *input) fault() string {
 	return ""
 }
 
-// flags returns the flags of the input's verb; parsing them fills in the input.
+// flags returns the flags of the command; parsing sets the fields of the input.
 func (in *input) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet(string(in.verb), flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -123,7 +123,7 @@ func (in *input) flags() *flag.FlagSet {
 	return flags
 }
 
-// setFallback refuses what no NodeSpec could have: it would go unnoticed until there is nothing to go back to.
+// setFallback rejects invalid digests: an error would go unnoticed until a rollback is needed.
 func (in *input) setFallback(word string) error {
 	if !strings.HasPrefix(word, "sha256:") {
 		return fmt.Errorf("%q is not a digest", word)
@@ -132,7 +132,7 @@ func (in *input) setFallback(word string) error {
 	return nil
 }
 
-// setBootID takes the boot ID with a word before it, without which a shell could take it for a number.
+// setBootID parses a boot ID with a prefix, without which a shell could interpret the ID as a number.
 func (in *input) setBootID(word string) error {
 	id, ok := strings.CutPrefix(word, "boot:")
 	if !ok || id == "" {
@@ -142,7 +142,7 @@ func (in *input) setBootID(word string) error {
 	return nil
 }
 
-// setEvents takes a duration with a word before it, as setBootID.
+// setEvents parses a duration with a prefix, like setBootID.
 func (in *input) setEvents(word string) error {
 	duration, ok := strings.CutPrefix(word, "last:")
 	since, err := time.ParseDuration(duration)

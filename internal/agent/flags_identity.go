@@ -11,10 +11,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/identity"
 )
 
-// identityWord is what an identity may be called in a command line: a word that no shell changes.
+// identityWord matches a valid identity name on a command line: a word that no shell changes.
 var identityWord = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// setIdentityCertificate takes the name of the identity, a colon and the certificate.
+// setIdentityCertificate parses an identity name, a colon and the certificate.
 func (in *input) setIdentityCertificate(word string) error {
 	name, certificate, ok := strings.Cut(word, ":")
 	if !ok || !identityWord.MatchString(name) {

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// told are the lines of a verb, without what differs between two runs and without most of the facts.
+// told returns the lines of a command, without variable parts and without most of the facts.
 func (r *rig) told(args ...string) string {
 	r.Helper()
 	var out, errs bytes.Buffer
@@ -31,7 +31,7 @@ func (r *rig) told(args ...string) string {
 			r.Fatalf("noise: %s", text)
 		}
 		if line.Step != nil && (line.Step.State != verb.StepStarted || line.Step.Index > 1) {
-			continue // they are as those of every verb
+			continue // equal for all commands
 		}
 		var fields map[string]any
 		r.must(json.Unmarshal([]byte(text), &fields))
@@ -55,7 +55,7 @@ func (r *rig) told(args ...string) string {
 	return told
 }
 
-// What the verbs of an upgrade say to the operator is part of the agreement between two releases.
+// The output of the upgrade commands is part of the contract between two releases.
 func TestGoldenAnswersOfAnUpgrade(t *testing.T) {
 	t.Parallel()
 	r := joined(t)

@@ -12,13 +12,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Hosts on which Windows does something by itself that would keep them from becoming nodes, or would cut them off while
-// they do. R-065
+// Windows settings of these hosts would prevent the configuration, or disconnect the host during the
+// configuration. R-065
 func TestHostsThatWindowsMakesHard(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*fake.Options)
-		step   string // that is for this host alone
+		step   string // specific to this host
 	}{
 		"whose SSH server was started by hand": {
 			func(o *fake.Options) { o.SSHStart = host.StartManual }, "SetStartType sshd",

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 )
 
-// Programs that get a certificate every day do not fill the disk with keys, and lose none that is in use.
+// Programs with a new certificate every day must not fill the disk with keys, or lose a key in use.
 func TestServiceDeletesFormerCertificates(t *testing.T) {
 	t.Parallel()
 	r := node(t, func(r *rig) { r.validity = 3 * time.Hour })

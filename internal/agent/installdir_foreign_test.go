@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// guarded returns the small node with the folders that every node has outside of C:\k.
+// guarded returns the small node with the directories that every node has outside of C:\k.
 func guarded() nodespec.NodeSpec {
 	spec := newSpec(nil)
 	for i, directory := range spec.Directories {
@@ -26,15 +26,15 @@ func guarded() nodespec.NodeSpec {
 	return spec
 }
 
-// taken has a user of the host make a folder before the node does.
+// taken creates a directory as a user of the host before the node does.
 func (r *rig) taken(path string) {
 	r.Helper()
 	r.must(r.Drive().MkdirAll(path))
 	r.must(r.Drive().GiveTo("joe", path))
 }
 
-// expectRefused fails unless the verb was refused because of the path, with what to do, and nothing secret is at any
-// of the places.
+// expectRefused fails unless the command was refused because of the path, with advice, and the given paths
+// contain no secrets.
 func (r *rig) expectRefused(line verb.Line, path string, places ...string) {
 	r.Helper()
 	if line.Failure == nil || !strings.Contains(line.Failure.Message, path) ||
@@ -48,8 +48,8 @@ func (r *rig) expectRefused(line verb.Line, path string, places ...string) {
 	}
 }
 
-// Any user of a Windows host may make folders in C:\, and below what the node keeps there are the kubelet's key and the
-// Secrets of pods.
+// Any user of a Windows host may create directories in C:\, and the node's directories there contain the
+// kubelet's key and the Secrets of pods.
 func TestAHostOnWhichAUserHasTheNodesFoldersIsRefused(t *testing.T) {
 	t.Parallel()
 	const elsewhere = `C:\Users\joe\elsewhere`
@@ -100,13 +100,13 @@ func TestAHostOnWhichAUserHasTheNodesFoldersIsRefused(t *testing.T) {
 	})
 }
 
-// nodeEntries are folders in which the kubelet, containerd and CNI plugins keep data of pods.
+// nodeEntries are directories in which the kubelet, containerd and CNI plugins keep data of pods.
 var nodeEntries = []string{
 	`C:\var\lib\kubelet\pods`, `C:\var\log\pods`, `C:\var\log\containers`, `C:\var\lib\cni\networks`, `C:\ProgramData\containerd\root`,
 	`C:\ProgramData\containerd\root\io.containerd.snapshotter.v1.windows`, `C:\ProgramData\containerd\state\io.containerd.runtime.v2.task`,
 }
 
-// Somebody may be quicker than the operator: the folders are looked at again before anything is written below.
+// A user may be faster than the operator: the directories are checked again before anything is written below.
 func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 	t.Parallel()
 	const elsewhere, pods = `C:\Users\joe\elsewhere`, `C:\var\lib\kubelet`
@@ -161,7 +161,8 @@ func TestAFolderThatAUserMakesAfterTheFirstLookIsRefused(t *testing.T) {
 	})
 }
 
-// exchangingTree is the file tree of a host with a user who acts as soon as the agent has made the folder.
+// exchangingTree is the file tree of a host with a user who acts as soon as the agent has created the
+// directory.
 type exchangingTree struct {
 	host.Tree
 	folder string
@@ -176,7 +177,7 @@ func (h exchangingTree) MakeDirectory(ctx context.Context, path string, access h
 	return err
 }
 
-// R-064: of folders that others use too, the node takes only what it needs, and gives it back.
+// R-064: the node restricts shared directories only as needed, and restores them.
 func TestFoldersThatTheNodeSharesAreClosedUntilTheHostIsGivenBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, used).start()

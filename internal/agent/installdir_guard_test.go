@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// land puts the agent where the operator puts it on a host that it does not know, and runs a verb there.
+// land uploads the agent as the operator does on an unknown host, and runs a command there.
 func (r *rig) land(args ...string) verb.Line {
 	r.Helper()
 	path := nodespec.LandingPath(sum(r.program))
@@ -22,7 +22,7 @@ func (r *rig) land(args ...string) verb.Line {
 	return line
 }
 
-// plant puts a file on the host as any of its users can.
+// plant writes a file as any user of the host can.
 func (r *rig) plant(path, content string) {
 	r.Helper()
 	r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
@@ -61,7 +61,7 @@ func TestAnAgentThatHasLandedMovesToItsOwnFolder(t *testing.T) {
 	compare(t, r.before, r.Snapshot())
 }
 
-// Any user of a Windows host may make folders in C:\, and what is in them is theirs.
+// Any user of a Windows host may create directories in C:\, and controls their content.
 func TestWhatUsersOfTheHostHavePutInTheAgentsPlaceIsNotUsed(t *testing.T) {
 	t.Parallel()
 	t.Run("neither a program nor a ledger, a NodeSpec or a lock", func(t *testing.T) {
@@ -113,7 +113,8 @@ func TestWhatUsersOfTheHostHavePutInTheAgentsPlaceIsNotUsed(t *testing.T) {
 	})
 }
 
-// What lies in C:\k\releases runs as SYSTEM, and its manifests are believed: none that a user has put there may be.
+// Programs in C:\k\releases run as SYSTEM, and the manifests there are trusted: files from a user must never be
+// used.
 func TestReleasesThatTheAgentHasNotMadeAreRefused(t *testing.T) {
 	t.Parallel()
 	kubelet := newSpec(nil).Releases[1]
@@ -136,7 +137,7 @@ func TestReleasesThatTheAgentHasNotMadeAreRefused(t *testing.T) {
 				}
 				r.plant(kubelet.Manifest(), "{}")
 			})
-			for range 2 { // the second time C:\k may be closed already
+			for range 2 { // the second time C:\k may be restricted already
 				line := r.land("facts")
 				if line.Failure == nil || !strings.Contains(line.Failure.Message, nodespec.ReleasesRoot) || !strings.Contains(line.Failure.Message, "move it away") {
 					t.Fatalf("it says %+v", line)
@@ -169,8 +170,8 @@ func TestAFolderOfTheNodesProgramsThatLeadsElsewhereIsNotWrittenThrough(t *testi
 	}
 }
 
-// Who lets others into the folder of a node's agent loses nothing by it: what the host was like before is known from
-// there only.
+// An administrator who opens the agent's directory to other users must not lose the ledger: it is the only
+// record of the original state.
 func TestTheFolderOfAnAgentAtWorkIsNotTakenAway(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, used).start()
@@ -199,7 +200,7 @@ const (
 	evilLedger  = `{"paths":{"C:\\Windows\\System32\\evil.dll":{"existed":true,"content":"ZXZpbA=="}}}`
 )
 
-// landsBeside has the agent land on a host of which a user does something just before C:\k is closed.
+// landsBeside runs a new agent on a host with a user who acts just before C:\k is restricted.
 func (r *rig) landsBeside(user func()) {
 	r.Helper()
 	r.bend(func(h *host.Host) { h.Tree = hostileTree{h.Tree, user} })
@@ -211,7 +212,7 @@ func (r *rig) landsBeside(user func()) {
 	r.expectOwnProgram()
 }
 
-// expectNoEvil has the agent give the host back, and fails if it does what is in the ledger of a user.
+// expectNoEvil removes the host, and fails if the agent follows the ledger of a user.
 func (r *rig) expectNoEvil() {
 	r.Helper()
 	r.run("remove")
@@ -220,7 +221,7 @@ func (r *rig) expectNoEvil() {
 	}
 }
 
-// hostileTree is the file tree of a host with a user who does something just before C:\k is closed.
+// hostileTree is the file tree of a host with a user who acts just before C:\k is restricted.
 type hostileTree struct {
 	host.Tree
 	user func()
@@ -250,7 +251,7 @@ func TestTheAgentsOwnFolderIsKeptFromAnEarlierAttempt(t *testing.T) {
 	compare(t, r.before, r.Snapshot())
 }
 
-// R-064: also when what is given back is only the access to a folder.
+// R-064: even if only the access to a directory must be restored.
 func TestAFolderOfOthersIsClosedUntilTheHostIsGivenBack(t *testing.T) {
 	t.Parallel()
 	t.Run("that was a node", func(t *testing.T) {

@@ -87,7 +87,7 @@ func tooLarge(r *rig) {
 	r.must(r.Drive().WriteFile(containerdLog, []byte(strings.Repeat("x", 1<<20))))
 }
 
-// copies are the names of the rotated logs of containerd.
+// copies returns the names of the rotated logs of containerd.
 func copies(r *rig) (names []string) {
 	r.Helper()
 	infos, err := r.Drive().ReadDir(`C:\var\log\containerd`)
@@ -100,7 +100,7 @@ func copies(r *rig) (names []string) {
 	return names
 }
 
-// A fault that lasts is reported once, and what it leaves does not add up.
+// A lasting fault is reported once, and leftovers do not accumulate.
 func TestServiceCannotRotateLogs(t *testing.T) {
 	t.Parallel()
 	t.Run("a full disk is reported once, and once more after it had room", func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestServiceCannotRotateLogs(t *testing.T) {
 			t.Errorf("copies %q", got)
 		}
 	})
-	// half copies the log and does not empty it, or does, and fails.
+	// half copies the log, truncates it only if empty is true, and fails.
 	half := func(r *rig, empty bool) (remove func()) {
 		return r.OnOperation(func(o fake.Operation) error {
 			if o.Interface != "Logs" {

@@ -17,7 +17,7 @@ const (
 	serviceLog   = logDirectory + `\windows-instance-config-daemon.exe.INFO`
 )
 
-// restartAgent stops the agent's service, does something, and starts it.
+// restartAgent stops the agent's service, calls between, and starts the service.
 func (r *rig) restartAgent(between func()) {
 	r.Helper()
 	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
@@ -27,14 +27,14 @@ func (r *rig) restartAgent(between func()) {
 	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > n }))
 }
 
-// logs are the names in the folder of the service's log.
+// logs returns the names in the directory of the service's log.
 func (r *rig) logs() []string {
 	r.Helper()
 	infos, err := r.Drive().ReadDir(logDirectory)
 	r.must(err)
 	var names []string
 	for _, info := range infos {
-		if !strings.HasSuffix(info.Name, ".wmco-tmp") { // the service writes just now
+		if !strings.HasSuffix(info.Name, ".wmco-tmp") { // the service is writing
 			names = append(names, info.Name)
 		}
 	}

@@ -1,10 +1,10 @@
-// Package agent is what runs on a Windows host: it gathers facts, has a plan made of them, does its steps, proves that
-// the node works and gives the host back. As a Windows service it repairs drift. It speaks to Windows only through
-// package host.
+// Package agent runs on a Windows host: it gathers facts, creates a plan from them, runs the steps, verifies
+// the node and restores the host. As a Windows service it repairs drift. The agent accesses Windows only
+// through package host.
 //
-// This package is the entry: it reads the command line, furnishes the rooms below it with what they need, and hands the
-// verb to one of them. It does nothing to the host itself. Its tests run verbs and the service on a machine in memory; the
-// name of a file of tests begins with the package that they are about.
+// This package is the entry point: it parses the command line, creates the dependencies of its subpackages, and
+// runs the command in one of them. It does not change the host itself. The tests run commands and the service
+// on a machine in memory. The name of a test file begins with the name of the tested package.
 package agent
 
 import (
@@ -20,28 +20,28 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Process is what the agent's process has from its surroundings. Only API and Ready may be nil.
+// Process contains the dependencies of the agent's process. Only API and Ready may be nil.
 type Process struct {
 	Host       host.Host
-	Args       []string // after the program's name
+	Args       []string // without the program's name
 	Executable string   // the program's own path
 	Version    string
-	Stdout     io.Writer // takes the answer of a verb
-	Stderr     io.Writer // takes the log of the service
+	Stdout     io.Writer // for the output of a command
+	Stderr     io.Writer // for the log of the service
 	Clock      clock.WithTicker
 	Rand       io.Reader // for keys
-	// API takes the Node's condition WindowsConfiguration to the API server; nil for nowhere.
+	// API sends the Node's condition WindowsConfiguration to the API server; nil disables publishing.
 	API report.APIServer
 	// Ready is called in service mode when the service runs.
 	Ready func()
 }
 
-// IsService reports whether a command line asks for the service, which a program can run only under the service control
+// IsService reports whether a command line requests the service, which can run only under the service control
 // manager.
 func IsService(args []string) bool { return len(args) > 0 && verb.Name(args[0]) == verb.Service }
 
-// Main runs one verb, or the service until ctx is done. The exit code is 0 or not, without further meaning: the answer
-// says the rest.
+// Main runs one command, or the service until ctx is done. A nonzero exit code means only failure: the output
+// contains the details.
 func Main(ctx context.Context, p Process) (exitCode int) {
 	in, err := parse(p.Args)
 	if err != nil {

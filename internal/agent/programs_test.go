@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// table finds the stand-ins of the test payload. The agent's executable runs the agent itself.
+// table returns the fake programs of the test payload. The agent's executable runs the agent itself.
 func (r *rig) table(content []byte) (fake.Program, error) {
 	words := strings.Fields(string(content[:min(len(content), 80)]))
 	if len(words) < 3 || words[0] != "MZ" {
@@ -38,7 +38,7 @@ func (r *rig) table(content []byte) (fake.Program, error) {
 func (r *rig) agent(ctx context.Context, p *fake.Process) int {
 	var ticking clock.WithTicker = r.ticking
 	if p.Service == "" {
-		ticking = r.clock // which a test may change while the service runs
+		ticking = r.clock // a test may change it while the service runs
 	}
 	bent := p.Host
 	if bend := r.bent.Load(); bend != nil {
@@ -65,7 +65,7 @@ func read(ctx context.Context, p *fake.Process, path string) (string, error) {
 	return string(data), err
 }
 
-// note leaves a file behind unless it is there: once it is, nothing is written any more.
+// note writes a file unless it exists.
 func note(ctx context.Context, p *fake.Process, path string) error {
 	if _, err := p.Host.Files.Stat(ctx, path); err == nil {
 		return nil
@@ -73,10 +73,10 @@ func note(ctx context.Context, p *fake.Process, path string) error {
 	return p.Host.Files.Write(ctx, path, bytes.NewReader([]byte("noted\n")), host.WriteOptions{})
 }
 
-// daemonPod is a pod that a drain leaves: a DaemonSet's.
+// daemonPod is a DaemonSet pod, which survives a drain.
 var daemonPod = host.Sandbox{ID: "0123abcd", Namespace: "monitoring", Name: "agent-x2z"}
 
-// containerd mounts a pod's layer, and leaves an image and a shim behind that outlive it.
+// containerd mounts the layer of a pod, and creates an image and a shim that outlive containerd.
 func containerd(ctx context.Context, p *fake.Process) int {
 	if strings.HasPrefix(p.Path, foreignDirectory) {
 		return foreignContainerd(ctx, p)
@@ -122,7 +122,7 @@ func kubelet(ctx context.Context, p *fake.Process) int {
 	return 0
 }
 
-// hybridOverlay makes its networks unless they are there, as soon as the API server tells it the node's subnet.
+// hybridOverlay creates its missing networks as soon as the API server provides the node's subnet.
 func (r *rig) hybridOverlay(ctx context.Context, p *fake.Process) int {
 	if away := r.away.Load(); away != nil {
 		select {

@@ -10,7 +10,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// archiveOf packs one file.
 func archiveOf(t *testing.T, content []byte) []byte {
 	t.Helper()
 	source := payload.Source{Component: payload.Component{Name: "patches", Version: "v1", Source: "test", Required: true, StandIn: true}}

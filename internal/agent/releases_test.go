@@ -15,10 +15,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What an agent of each release leaves on a host lies in testdata/releases, as it has written it. The agents of all later
-// releases meet such files. They are never written anew: when a release is made, its files are added by
-// `go test ./internal/agent -run TestFilesOfReleases -add-release 12.1`. The agent's program and the payload of this test
-// must stay what they are, because the files name them by digest.
+// testdata/releases contains the unmodified files that an agent of each release leaves on a host. The agents of
+// all later releases must handle such files. The files are never regenerated: for a new release, files are
+// added by `go test ./internal/agent -run TestFilesOfReleases -add-release 12.1`. The agent's program and the
+// payload of this test must not change, because the files name them by digest.
 
 var addRelease = flag.String("add-release", "", "add what this release's agent leaves on a host to testdata/releases")
 
@@ -27,13 +27,13 @@ const (
 	releasesSums   = "SHA256SUMS"
 )
 
-// platforms are the hosts of each release: what their NodeSpecs have that others have not.
+// platforms are the hosts of each release, with the specifics of their NodeSpecs.
 var platforms = map[string]func(nodespec.NodeSpec) nodespec.NodeSpec{
 	"none":  func(spec nodespec.NodeSpec) nodespec.NodeSpec { return spec },
 	"azure": withCloud, // with an identity besides the kubelet's
 }
 
-// recordFiles are the files that an agent leaves for the next, by their names in testdata.
+// recordFiles returns the files that an agent leaves for the next agent, by name in testdata.
 func recordFiles() map[string]string {
 	paths := map[string]string{
 		"spec.json": nodespec.SpecPath, "ledger.json": nodespec.LedgerPath, "applied.json": nodespec.AppliedPath,
@@ -45,7 +45,7 @@ func recordFiles() map[string]string {
 	return paths
 }
 
-// become has the host become a node with the spec, and returns that with what was learnt on the way.
+// become configures the host with the spec, and returns the spec extended during the configuration.
 func (r *rig) become(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	r.Helper()
 	for range 10 {
@@ -76,8 +76,8 @@ func (r *rig) become(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	return spec
 }
 
-// leaves returns the files that the present agent leaves on a host of the platform: those of a node in service, and
-// besides the fallback that is kept while the node is upgraded.
+// leaves returns the files that the current agent leaves on a host of the platform: the files of a node in
+// service, and the rollback target that is kept during an upgrade.
 func leaves(t *testing.T, platform string) map[string][]byte {
 	t.Helper()
 	r := newRig(t).start()
@@ -140,7 +140,7 @@ func filesIn(t *testing.T, folder string) (names []string) {
 	return names
 }
 
-// add adds the files of a release. One that is there stays as it is.
+// add adds the files of a release. Existing files are not changed.
 func add(t *testing.T, release string) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(releasesFolder, release)); err == nil {
@@ -177,7 +177,7 @@ func add(t *testing.T, release string) {
 	}
 }
 
-// released are the files of a release, by their names in testdata.
+// released returns the files of a release, by name in testdata.
 func released(t *testing.T, release, platform string) map[string][]byte {
 	t.Helper()
 	left := map[string][]byte{}
@@ -191,7 +191,7 @@ func released(t *testing.T, release, platform string) map[string][]byte {
 	return left
 }
 
-// releases are those with files in testdata.
+// releases returns the releases with files in testdata.
 func releases(t *testing.T) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(releasesFolder)

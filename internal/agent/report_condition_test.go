@@ -116,7 +116,7 @@ func TestNodeCondition(t *testing.T) {
 		t.Parallel()
 		r, n, _ := publishes(t)
 		begin := r.ticking.Now()
-		for r.ticking.Since(begin) < time.Hour { // a service that fails and is mended again, all the time
+		for r.ticking.Since(begin) < time.Hour { // a service that repeatedly fails and recovers
 			mend := r.ServiceFailsToStart("kube-proxy", 7)
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 			r.pass(timeouts.DriftCheck)
@@ -130,7 +130,7 @@ func TestNodeCondition(t *testing.T) {
 	})
 }
 
-// While something stops a service each time that the agent has started it, the agent reports that again and again: the
+// While another program stops a service after each start by the agent, the agent reports each repair: the
 // operator's alert counts the reports.
 func TestTheSameRepairIsReportedAgainAndAgain(t *testing.T) {
 	t.Parallel()
@@ -189,7 +189,7 @@ func TestNodeConditionHasNoSecrets(t *testing.T) {
 	}
 }
 
-// The whole way: the kubelet's certificate opens the door of an API server that trusts its signer, and no other's.
+// End to end: an API server accepts the kubelet's certificate only if it trusts the certificate's signer.
 func TestNodeConditionOverHTTPS(t *testing.T) {
 	t.Parallel()
 	server, requests := reporttest.NewServer(t, authority(), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// events are the entries of the event log with the ID.
+// events returns the entries of the event log with the ID.
 func (r *rig) events(id uint32) []host.Event {
 	var found []host.Event
 	for _, event := range r.Events() {
@@ -52,7 +52,7 @@ func TestEvents(t *testing.T) {
 	})
 	t.Run("the same again and again is one event an hour", func(t *testing.T) {
 		t.Parallel()
-		r := node(t, func(r *rig) { r.validity = 24 * time.Hour }) // past the hour that this takes
+		r := node(t, func(r *rig) { r.validity = 24 * time.Hour }) // longer than the hour of the test
 		for range 5 {
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
 			r.pass(timeouts.DriftCheck)
@@ -149,7 +149,7 @@ func TestEvents(t *testing.T) {
 	})
 	t.Run("trouble that comes and goes is reported in its last state", func(t *testing.T) {
 		t.Parallel()
-		r := node(t, func(r *rig) { r.validity = 24 * time.Hour }) // past the hour that this takes
+		r := node(t, func(r *rig) { r.validity = 24 * time.Hour }) // longer than the hour of the test
 		for range 3 {
 			mend := r.ServiceFailsToStart("kube-proxy", 7)
 			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))

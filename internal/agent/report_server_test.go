@@ -26,28 +26,28 @@ const (
 	caFile  = `C:\k\bootstrap-ca.crt`
 )
 
-// withCondition is the spec of a node whose agent publishes its condition.
+// withCondition returns the spec of a node whose agent publishes its condition.
 func withCondition(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	spec.Reporting = &nodespec.Reporting{URL: nodeURL, CAFile: caFile}
 	spec.Files = append(slices.Clone(spec.Files), nodespec.File{Path: caFile, Content: "authorities\n"})
 	return spec
 }
 
-// written is a request of the agent that the API server has got.
+// written is a request of the agent received by the API server.
 type written struct {
 	as          report.Credentials
 	method, url string
 	body        []byte
 }
 
-// apiServer keeps a Node as a real one does.
+// nodeServer stores a Node like a real API server.
 type nodeServer struct {
 	mu       sync.Mutex
 	node     corev1.Node
 	busy     int
 	requests []written
-	patches  int // that were taken
-	// answer is what becomes of a request; nil serves it.
+	patches  int // accepted patches
+	// answer answers a request; nil serves the request.
 	answer func(ctx context.Context) (int, error)
 }
 
@@ -72,7 +72,7 @@ func (n *nodeServer) Send(ctx context.Context, as report.Credentials, method, ur
 		}
 	}
 	if (method != http.MethodGet || url != nodeURL) && (method != http.MethodPatch || url != nodeURL+"/status") {
-		return http.StatusForbidden, []byte(`{"kind":"Status","message":"kubelets may not"}`), nil // as the node authorizer says
+		return http.StatusForbidden, []byte(`{"kind":"Status","message":"kubelets may not"}`), nil // as the node authorizer does
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,7 +94,7 @@ func (n *nodeServer) set(answer func(ctx context.Context) (int, error)) {
 	n.answer = answer
 }
 
-// counts returns how many requests came, and how many patches were taken.
+// counts returns the numbers of received requests and accepted patches.
 func (n *nodeServer) counts() (requests, patches int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,7 +113,7 @@ func (n *nodeServer) request(i int) written {
 	return n.requests[i]
 }
 
-// condition is what the Node says of its configuration.
+// condition returns the Node's condition WindowsConfiguration.
 func (n *nodeServer) condition() corev1.NodeCondition {
 	return n.conditionOf(nodespec.ConditionConfiguration)
 }
@@ -140,7 +140,7 @@ func (n *nodeServer) silence() {
 	}
 }
 
-// publishes is a node whose agent has written its condition for the first time.
+// publishes returns a node whose agent has written its condition for the first time.
 func publishes(t *testing.T) (*rig, *nodeServer, nodespec.NodeSpec) {
 	t.Helper()
 	n := newNodeServer()
@@ -151,8 +151,8 @@ func publishes(t *testing.T) (*rig, *nodeServer, nodespec.NodeSpec) {
 	return r, n, spec
 }
 
-// passAnswered lets time pass when the attempt that is under way has its answer, which takes the time of the tests and
-// not of the host.
+// passAnswered advances the time after the current attempt has its response, which takes real time rather than
+// the time of the host.
 func (r *rig) passAnswered(by time.Duration) {
 	r.Helper()
 	if n, is := r.api.(*nodeServer); is {
@@ -163,7 +163,7 @@ func (r *rig) passAnswered(by time.Duration) {
 	r.pass(by)
 }
 
-// passUntil lets time pass for the agent's service until the condition holds.
+// passUntil advances the time of the agent's service until the condition holds.
 func (r *rig) passUntil(what string, condition func() bool) {
 	r.Helper()
 	for !condition() {
@@ -174,7 +174,7 @@ func (r *rig) passUntil(what string, condition func() bool) {
 	}
 }
 
-// quiet lets time pass in which the condition may only be written as a sign of life.
+// quiet advances the time while the condition may only be written as a heartbeat.
 func (r *rig) quiet(n *nodeServer) {
 	r.Helper()
 	said := func() string {
@@ -191,7 +191,7 @@ func (r *rig) quiet(n *nodeServer) {
 	}
 }
 
-// ahead is the time of later.
+// ahead is a clock that is ahead by the given duration.
 type ahead struct {
 	clock.RealClock
 	by time.Duration

@@ -21,27 +21,27 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// rig is a machine and what an operator does to it.
+// rig is a machine with the actions of an operator.
 type rig struct {
 	*testing.T
 	*fake.Machine
 	ctx      context.Context
-	clock    clock.WithTicker // of verbs
-	stepping *verbClock       // of verbs that runStepping runs
+	clock    clock.WithTicker // of commands
+	stepping *verbClock       // of commands run by runStepping
 	ticking  *serviceClock
 	versions versions
 	before   fake.Snapshot
-	details  []string        // of the steps of verbs
-	requests map[string]bool // all certificate requests that were seen
-	validity time.Duration   // of the certificates that are signed
-	program  []byte          // the agent that the operator has
-	// away holds hybrid-overlay-node up, as an API server does that is away; nil or closed: it is there.
+	details  []string        // of command steps
+	requests map[string]bool // all observed certificate requests
+	validity time.Duration   // of signed certificates
+	program  []byte          // the agent of the operator
+	// away blocks hybrid-overlay-node, like an unavailable API server; nil or closed: available.
 	away atomic.Pointer[chan struct{}]
 	// api is the API server of the agent's service; nil for none.
 	api report.APIServer
-	// bent changes what the agent sees of the host; nil changes nothing.
+	// bent changes the agent's view of the host; nil changes nothing.
 	bent atomic.Pointer[func(*host.Host)]
-	// former changes what the first agent sees of the host, and no other.
+	// former changes the view of the host for the first agent only.
 	former atomic.Pointer[func(*host.Host)]
 }
 
@@ -60,10 +60,10 @@ func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
 	return r
 }
 
-// bend changes what agents that begin from now on see of the host.
+// bend changes the view of the host for agents that start from now on.
 func (r *rig) bend(how func(*host.Host)) { r.bent.Store(&how) }
 
-// start boots the machine and remembers what it is like.
+// start boots the machine and records its state.
 func (r *rig) start() *rig {
 	r.Helper()
 	r.must(r.Boot(r.ctx))
@@ -93,7 +93,7 @@ func (r *rig) must(err error) {
 	}
 }
 
-// push brings the agent, as the operator does.
+// push uploads the agent like the operator.
 func (r *rig) push() string {
 	r.Helper()
 	path := nodespec.AgentPath(sum(r.program))
@@ -105,14 +105,14 @@ func (r *rig) push() string {
 	return path
 }
 
-// run runs a verb and returns its last line, which is empty when the verb was killed before one, and all names of steps
-// that it began.
+// run runs a command. It returns the last line, which is empty if the command was killed earlier, and the names
+// of all started steps.
 func (r *rig) run(args ...string) (last verb.Line, steps []string) {
 	r.Helper()
 	return r.runFrom(r.push(), args...)
 }
 
-// runFrom runs a verb of the agent that lies at the path.
+// runFrom runs a command of the agent at the path.
 func (r *rig) runFrom(path string, args ...string) (last verb.Line, steps []string) {
 	r.Helper()
 	var out, errs bytes.Buffer
@@ -145,7 +145,7 @@ func (r *rig) runFrom(path string, args ...string) (last verb.Line, steps []stri
 	return last, steps
 }
 
-// apply sends the spec, and with it what the host lacks, and runs the verb.
+// apply sends the spec and the payload missing on the host, and runs the command.
 func (r *rig) apply(spec nodespec.NodeSpec) (verb.Line, []string) {
 	r.Helper()
 	args := r.send(spec)
@@ -155,7 +155,7 @@ func (r *rig) apply(spec nodespec.NodeSpec) (verb.Line, []string) {
 	return r.run(append([]string{"apply"}, args...)...)
 }
 
-// send uploads spec and payload and returns the flags; nil when the verb facts was killed.
+// send uploads spec and payload and returns the flags; nil if the command facts was killed.
 func (r *rig) send(spec nodespec.NodeSpec) []string {
 	r.Helper()
 	line, _ := r.run("facts")
@@ -190,13 +190,14 @@ func lacking(spec nodespec.NodeSpec, present map[string]string) []string {
 	return slices.Compact(sums)
 }
 
-// configure does what the operator does until the host is a node, through restarts of the host and kills of the agent.
+// configure repeats the actions of the operator until the host is a node, through restarts of the host and
+// kills of the agent.
 func (r *rig) configure() (steps []string) {
 	r.Helper()
 	return r.configureUntil(func() bool { return false })
 }
 
-// configureUntil is configure that ends early when done says so after a verb.
+// configureUntil is configure with an early end when ended returns true after a command.
 func (r *rig) configureUntil(ended func() bool) (steps []string) {
 	r.Helper()
 	return r.configureTo(newSpec(r.versions), ended)
@@ -229,7 +230,7 @@ func (r *rig) configureTo(spec nodespec.NodeSpec, ended func() bool) (steps []st
 	return nil
 }
 
-// satisfy gives what the agent needs; false when it needs nothing.
+// satisfy provides the input needed by the agent; false if none is needed.
 func (r *rig) satisfy(spec *nodespec.NodeSpec, result verb.Result) bool {
 	r.Helper()
 	needs := result.Plan.Needs
@@ -247,8 +248,8 @@ func (r *rig) satisfy(spec *nodespec.NodeSpec, result verb.Result) bool {
 	return false
 }
 
-// awaitBoot waits until the machine is up again after a restart. An agent that was killed after it had said that the
-// host restarts has not restarted it: the operator sees that by the boot ID, and asks again.
+// awaitBoot waits until the machine runs again after a restart. An agent that was killed after announcing the
+// restart has not restarted the host: the operator detects that by the boot ID and repeats the command.
 func (r *rig) awaitBoot(before string) {
 	r.Helper()
 	if r.Running() && r.BootID() == before {
@@ -262,7 +263,7 @@ func (r *rig) awaitRunning() {
 	r.must(r.WaitFor(r.ctx, (*fake.Machine).Running))
 }
 
-// awaitSettled waits until the services have done what they do at their start.
+// awaitSettled waits until the services have finished their start.
 func (r *rig) awaitSettled() {
 	r.Helper()
 	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
@@ -275,7 +276,7 @@ func (r *rig) awaitSettled() {
 	}))
 }
 
-// remove has the agent give the host back, and takes the agent's folder away as the operator does.
+// remove restores the host through the agent, and deletes the agent's directory like the operator.
 func (r *rig) remove() (steps []string) {
 	r.Helper()
 	for range 30 {
@@ -304,7 +305,7 @@ func (r *rig) remove() (steps []string) {
 	return nil
 }
 
-// plan is what the agent would do now.
+// plan returns the plan of the agent for the current state.
 func (r *rig) plan(spec nodespec.NodeSpec) plan.Plan {
 	r.Helper()
 	line, _ := r.run(append([]string{"plan"}, r.send(spec)...)...)
@@ -314,7 +315,7 @@ func (r *rig) plan(spec nodespec.NodeSpec) plan.Plan {
 	return *line.Result.Plan
 }
 
-// full is the spec that the host was brought to.
+// full returns the complete spec of the configured host.
 func (r *rig) full() nodespec.NodeSpec {
 	spec := newSpec(r.versions)
 	spec.Network.PodSubnet = podSubnet

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/state"
 )
 
-// rooms are what one run of the agent works with.
+// rooms are the dependencies of one run of the agent.
 type rooms struct {
 	execute.Means
 	source *facts.Source
@@ -20,7 +20,7 @@ type rooms struct {
 	lock   installdir.Lock
 }
 
-// furnish gives each room what it needs. Answers go to out.
+// furnish creates the dependencies. Output is written to out.
 func furnish(p Process, out io.Writer) *rooms {
 	kept := state.NewRecords(p.Host.Files)
 	defender := execute.NewDefender(p.Host.Antivirus, p.Clock, kept)
@@ -36,8 +36,8 @@ func furnish(p Process, out io.Writer) *rooms {
 	}
 }
 
-// serve is the agent as a Windows service, until Windows requests its stop. It reports no steps, because no operator
-// listens.
+// serve runs the agent as a Windows service until Windows requests a stop. Steps are not reported because no
+// operator reads them.
 func serve(ctx context.Context, p Process) {
 	r := furnish(p, io.Discard)
 	log := logs.NewOwn(p.Host, p.Clock, p.Stderr)

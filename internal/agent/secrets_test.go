@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// A secret is for administrators from its first byte on, and nowhere in what the agent says, though the host does its
-// worst. Rule 8.
+// A secret file is restricted to administrators from its first byte on, and no output of the agent contains a
+// secret, even after failed operations. Rule 8.
 func TestSecretFiles(t *testing.T) {
 	t.Parallel()
 	r := joined(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// silentProbes probe a host on which something takes a connection and never answers.
+// silentProbes probes a host with a server that accepts a connection and never responds.
 type silentProbes struct {
 	host.Probes
 	clock *verbClock
@@ -23,10 +23,11 @@ func (p silentProbes) HTTPGet(ctx context.Context, _ string, _ []byte) (int, str
 	return 0, "", context.Cause(ctx)
 }
 
-// stepOfVerbs is the time that passes at once while a verb waits.
+// stepOfVerbs is the clock step while a command waits.
 const stepOfVerbs = 10 * time.Second
 
-// runStepping runs a verb on a clock of its own, which it steps while the verb waits. It returns how long the verb took.
+// runStepping runs a command on a separate clock, which is stepped while the command waits. It returns the
+// duration of the command.
 func (r *rig) runStepping(args ...string) (verb.Line, time.Duration) {
 	r.Helper()
 	r.clock = r.stepping
@@ -47,7 +48,7 @@ func (r *rig) runStepping(args ...string) (verb.Line, time.Duration) {
 	}
 }
 
-// What does not answer must not keep a verb, which holds the lock, from ending.
+// An unresponsive part of Windows must not keep a command, which holds the lock, from ending.
 func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 	t.Parallel()
 	t.Run("a check that gets no answer has failed", func(t *testing.T) {
@@ -81,10 +82,10 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 	})
 }
 
-// impatientNetworks want a limit for how long they may take.
+// impatientNetworks requires a deadline for its calls.
 type impatientNetworks struct{ hns }
 
-// hns lets a method of the interface have its name.
+// hns allows a method to have the name of the interface.
 type hns = host.Networks
 
 func (n impatientNetworks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {

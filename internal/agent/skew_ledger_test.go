@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// An agent that is older than the ledger keeps what it does not know.
+// An agent that is older than the ledger preserves unknown fields.
 func TestLedgerOfALaterRelease(t *testing.T) {
 	t.Parallel()
 	r := joined(t)

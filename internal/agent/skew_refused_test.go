@@ -8,7 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// An agent does with a NodeSpec that it does not know whole only what is safe, and says why it refuses the rest.
+// With a NodeSpec that is not completely known, an agent runs only safe commands, and reports why other
+// commands are refused.
 func TestSpecOfAnotherRelease(t *testing.T) {
 	t.Parallel()
 	change := func(name string, value any) func(map[string]any) {
@@ -17,7 +18,7 @@ func TestSpecOfAnotherRelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(map[string]any)
 		verb   []string
-		says   string // empty when the verb ends well
+		says   string // empty if the command succeeds
 	}{
 		"a later one is no matter for a renewal":    {change("more", 1), []string{"renew", "--identity", cloud.Name}, ""},
 		"a later one proves nothing":                {change("more", 1), []string{"verify"}, "a later agent must check the node"},
@@ -39,7 +40,8 @@ func TestSpecOfAnotherRelease(t *testing.T) {
 	}
 }
 
-// What cannot be kept for a rollback is said before the host is changed, and by the verb that does not keep it.
+// If a NodeSpec cannot be kept for a rollback, the agent reports that before the host is changed. The command
+// that does not keep the NodeSpec reports that too.
 func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -69,7 +71,7 @@ func TestWhatCannotBeKeptAsAFallback(t *testing.T) {
 	}
 }
 
-// An agent does not roll a host back to what it may misunderstand.
+// An agent does not roll back to a NodeSpec that it may misinterpret.
 func TestRollbackIsLeftToTheFormerAgent(t *testing.T) {
 	t.Parallel()
 	h := leftBy(t, "12.0", "none", forms["with another schema version"])

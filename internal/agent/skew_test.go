@@ -18,8 +18,9 @@ import (
 
 const otherForms = "with another schema version and other forms"
 
-// forms are how the files of a former release may differ from what the present one would write. Each changes the
-// documents of NodeSpec and ledger. A ledger loses nothing: what it does not tell was never changed.
+// forms are possible differences between the files of a former release and the files of this release. Each form
+// changes the documents of NodeSpec and ledger. No form removes ledger entries: an object without an entry was
+// never changed.
 var forms = map[string]func(spec, ledger map[string]any){
 	"as they are": func(_, _ map[string]any) {},
 	"with fields that are gone": func(spec, ledger map[string]any) {
@@ -42,7 +43,7 @@ var forms = map[string]func(spec, ledger map[string]any){
 	},
 }
 
-// altered returns a document after a change. Its fields are in another order than before.
+// altered returns a changed document, with its fields in another order.
 func altered(t *testing.T, data []byte, change func(map[string]any)) []byte {
 	t.Helper()
 	var document map[string]any
@@ -59,15 +60,15 @@ func altered(t *testing.T, data []byte, change func(map[string]any)) []byte {
 	return data
 }
 
-// formerHost is a host that an agent of a former release has left.
+// formerHost is a host configured by an agent of a former release.
 type formerHost struct {
 	*rig
 	platform string
-	spec     []byte // its file
-	digest   string // as that agent has computed it
+	spec     []byte // the NodeSpec file
+	digest   string // as computed by that agent
 }
 
-// leftBy is a host with the files of a release, in another form. Its first agent understands them.
+// leftBy returns a host with the files of a release, in another form. Its first agent understands the files.
 func leftBy(t *testing.T, release, platform string, form func(spec, ledger map[string]any)) *formerHost {
 	t.Helper()
 	left := released(t, release, platform)
@@ -94,7 +95,7 @@ func leftBy(t *testing.T, release, platform string, form func(spec, ledger map[s
 	} {
 		r.must(r.Drive().WriteFile(path, data))
 	}
-	for _, each := range origin.Releases { // of which the times belong to other files
+	for _, each := range origin.Releases { // the recorded times belong to other files
 		manifest := altered(t, left["manifest-"+each.Component+".json"], func(fields map[string]any) { fields["source"] = "module" })
 		r.must(r.Drive().WriteFile(each.Manifest(), manifest))
 	}
@@ -106,7 +107,7 @@ func leftBy(t *testing.T, release, platform string, form func(spec, ledger map[s
 	return h
 }
 
-// translated gives an agent the files in the form that it knows, and keeps them in another.
+// translated converts files on the host to the form that an agent knows, and back.
 type translated struct {
 	host.Files
 	pairs [][2][]byte // on the host, and for the agent
@@ -145,7 +146,7 @@ func (f translated) Write(ctx context.Context, path string, from io.Reader, opti
 	return f.Files.Write(ctx, path, bytes.NewReader(data), options)
 }
 
-// upgradeTo upgrades the host to what a later release wants, and has it keep what it was.
+// upgradeTo upgrades the host to the spec of a later release, and keeps the former spec as rollback target.
 func (h *formerHost) upgradeTo(spec nodespec.NodeSpec) *verb.Result {
 	h.Helper()
 	args := append([]string{"apply", "--rollback-to", "sha256:" + h.digest}, h.send(spec)...)
@@ -166,7 +167,7 @@ func (h *formerHost) proven(line verb.Line, steps []string) {
 	}
 }
 
-// An agent meets what the agent of a former release has left, whatever its own fields are.
+// An agent handles the files of an agent of a former release, regardless of its own fields.
 func TestFilesOfAFormerRelease(t *testing.T) {
 	t.Parallel()
 	for _, release := range releases(t) {

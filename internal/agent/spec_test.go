@@ -28,7 +28,7 @@ const (
 	metadataRoute = "169.254.169.254/32"
 )
 
-// program is the content of a stand-in executable, by its name and version.
+// program returns the content of a fake executable, by its name and version.
 func program(name, version string) []byte {
 	return []byte("MZ " + name + " " + version + "\n" + strings.Repeat("filler ", 200))
 }
@@ -38,7 +38,7 @@ func sum(data []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// trusted is a certificate authority. That of a name is always the same.
+// trusted returns a certificate authority, always the same for a name.
 func trusted(name string) nodespec.TrustedCertificate {
 	seed := sha256.Sum256([]byte(name))
 	key := ed25519.NewKeyFromSeed(seed[:])
@@ -53,7 +53,7 @@ func trusted(name string) nodespec.TrustedCertificate {
 	return nodespec.TrustedCertificate{Fingerprint: sum(der), Subject: template.Subject.String(), DER: der}
 }
 
-// components are the test payload: component, then file name.
+// components are the files of the test payload by component.
 var components = map[string][]string{
 	"containerd":          {"containerd.exe", "shim.exe"},
 	"kubelet":             {"kubelet.exe"},
@@ -64,7 +64,7 @@ var components = map[string][]string{
 
 var componentNames = []string{"cni", "containerd", "hybrid-overlay-node", "kube-proxy", "kubelet"}
 
-// versions of components that are not v1.
+// versions of components other than v1.
 type versions map[string]string
 
 func (v versions) of(component string) string {
@@ -88,7 +88,7 @@ func (v versions) release(component string) nodespec.Release {
 
 var agentProgram = program("wicd.exe", "v1")
 
-// newSpec is a small node: everything that a plan knows is in it.
+// newSpec returns a small node that uses all features of a plan.
 func newSpec(v versions) nodespec.NodeSpec {
 	spec := nodespec.NodeSpec{
 		Schema: nodespec.SchemaVersion, Instance: "win-a", Version: "1.0.0", HostName: "node-a", NodeName: "node-a",
@@ -165,7 +165,7 @@ func services(v versions) []nodespec.Service {
 	service := func(name string, disturbs bool, dependencies ...string) nodespec.Service {
 		start := host.StartManual
 		if name == "containerd" || name == nodespec.ServiceAgent {
-			start = host.StartAutomatic // after a boot the agent starts the others
+			start = host.StartAutomatic // after a boot the agent starts the rest
 		}
 		return nodespec.Service{DisturbsPods: disturbs, ServiceConfig: host.ServiceConfig{
 			Name: name, DisplayName: name, Description: nodespec.DescriptionPrefix + " " + name, StartType: start,
@@ -191,7 +191,7 @@ func services(v versions) []nodespec.Service {
 	return []nodespec.Service{containerd, kubelet, overlay, proxy, wicd}
 }
 
-// testPayload makes the payload of some versions once.
+// testPayload creates the payload of the given versions once.
 func testPayload(directory string, v versions) (*payload.Payload, error) {
 	build := payload.Build{Version: "1.0.0", WindowBytes: 1 << 20, Components: []payload.Source{source("wicd", "v1", []string{"wicd.exe"})}}
 	for _, component := range componentNames {
@@ -216,7 +216,7 @@ var archives struct {
 	packed map[string][]byte
 }
 
-// pack is an archive of the files with these digests.
+// pack returns an archive of the files with these digests.
 func pack(directory string, v versions, sums []string) ([]byte, error) {
 	key := fmt.Sprint(v, sums)
 	archives.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// lastRuns returns the last runs of verbs that collect reports.
+// lastRuns returns the last runs of commands reported by collect.
 func (r *rig) lastRuns() map[verb.Name][]verb.Line {
 	r.Helper()
 	line, _ := r.run("collect")

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// run does a verb and writes its answer, but for the failure.
+// run runs a command and writes its output, except for the failure.
 func (r *rooms) run(ctx context.Context, in input) error {
 	info, err := r.Host.System.Info(ctx)
 	r.Answer.Hello(verb.Hello{Version: r.Version, Verb: in.verb, BootID: info.BootID, PID: r.Host.Processes.Self()})
@@ -66,8 +66,8 @@ func (r *rooms) host() *converge.Host {
 	return &converge.Host{Means: r.Means, Source: r.source, Folder: r.folder}
 }
 
-// facts answers what the host is. It changes nothing but what keeps others from the agent's own folder: the operator is
-// about to send what only administrators may read.
+// facts reports the facts of the host. It changes only the access to the agent's own directory: the operator is
+// about to send files that only administrators may read.
 func (r *rooms) facts(ctx context.Context, in input) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -85,8 +85,8 @@ func (r *rooms) facts(ctx context.Context, in input) error {
 	return nil
 }
 
-// look answers what the host is, also of one that is to stay as it is: nothing is closed to others, and the lock is not
-// taken.
+// look reports the facts of the host without changing anything: no directory is restricted, and the lock is not
+// acquired.
 func (r *rooms) look(ctx context.Context, in input) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -100,7 +100,8 @@ func (r *rooms) look(ctx context.Context, in input) error {
 	return nil
 }
 
-// collect reports the state and the history of the host. The ledger is left out: it has the owner's files and variables.
+// collect reports the state and the history of the host. The ledger is omitted because it contains the owner's
+// files and variables.
 func (r *rooms) collect(ctx context.Context, in input, info host.SystemInfo) error {
 	collector := collect.Collector{Host: r.Host, Clock: r.Clock, Runs: r.Records.Runs}
 	if in.events > 0 {

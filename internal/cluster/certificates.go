@@ -17,7 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// apiServerCA reads what the API server's certificate is verified with. Kubernetes puts it into every namespace.
+// apiServerCA reads the authorities of the API server's certificate. Kubernetes writes them into every
+// namespace.
 func apiServerCA(namespace string) func(context.Context, client.Reader, *nodespec.Cluster) error {
 	return func(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) (err error) {
 		facts.APIServerCA, err = readBundle(ctx, reader, APIServerCA(namespace).String(), apiServerCAKey,
@@ -26,10 +27,10 @@ func apiServerCA(namespace string) func(context.Context, client.Reader, *nodespe
 	}
 }
 
-// readKubeletClientCA reads what kubelets verify their clients with. It rotates, so ControllerConfig has the newest,
-// which the machine config server gives to new workers too, whatever the Ignition of their pool says: that of a paused
-// pool is old, and newer releases keep it out of the Ignition. Only where ControllerConfig has none is it that of the
-// Ignition.
+// readKubeletClientCA reads the authorities of the kubelets' clients. The authorities rotate, and
+// ControllerConfig contains the newest, which the machine config server also provides to new workers regardless
+// of the Ignition of their pool. The Ignition of a paused pool is old, and newer releases omit the authorities
+// there. The Ignition is used only if ControllerConfig has no authorities.
 func readKubeletClientCA(ctx context.Context, reader client.Reader, worker workerIgnition, id string,
 	facts *nodespec.Cluster) error {
 	const object, field = "ControllerConfig " + controllerConfig, "spec.kubeAPIServerServingCAData"
@@ -81,8 +82,8 @@ func readBundle(ctx context.Context, reader client.Reader, name, key, remedy str
 	return bundle, nil
 }
 
-// certificates returns the certificates of a PEM bundle and nothing else of it: no comments, and no key that got there
-// by mistake.
+// certificates returns only the certificates of a PEM bundle, without comments, and without a key that was
+// added by mistake.
 func certificates(bundle []byte) (string, error) {
 	var result bytes.Buffer
 	for {
@@ -106,7 +107,7 @@ func certificates(bundle []byte) (string, error) {
 	return result.String(), nil
 }
 
-// splitName takes namespace/name or a name apart.
+// splitName splits namespace/name, or returns a name without namespace.
 func splitName(name string) types.NamespacedName {
 	namespace, rest, found := strings.Cut(name, "/")
 	if !found {

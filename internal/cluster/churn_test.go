@@ -24,8 +24,7 @@ func digestOf(t *testing.T, f *fixture) string {
 	return spec.Digest()
 }
 
-// Nothing is rewritten on a node because the same was said in other words, or because of what Windows nodes do not
-// follow.
+// Equivalent spellings of settings, or settings that Windows nodes do not follow, must not change a node.
 func TestWhatMeansTheSameMakesTheSameNode(t *testing.T) {
 	one, two := certificate(t, "one"), certificate(t, "two")
 	type settings struct {

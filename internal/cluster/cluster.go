@@ -1,5 +1,5 @@
-// Package cluster reads the settings that nodes of an OpenShift cluster depend on into a nodespec.Cluster, one file for
-// each concern.
+// Package cluster reads the settings of an OpenShift cluster that affect nodes into a nodespec.Cluster, with
+// one file for each concern.
 package cluster
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// AddToScheme registers the API types that Read needs, besides those of Kubernetes itself.
+// AddToScheme registers the API types that Read needs, except for the types of Kubernetes itself.
 func AddToScheme(scheme *runtime.Scheme) error {
 	return errors.Join(configv1.Install(scheme), operatorv1.Install(scheme), operatorv1alpha1.Install(scheme),
 		machineconfigv1.Install(scheme))
 }
 
-// Names of objects that there is one of.
+// Names of singleton objects.
 const (
 	workerPool           = "worker"
 	controllerConfig     = "machine-config-controller"
@@ -36,17 +36,17 @@ const (
 	apiServerCAKey       = "ca.crt"
 )
 
-// Watched are objects whose change may change what Read returns.
+// Watched are objects that may affect the result of Read.
 type Watched struct {
-	// Object is of their kind.
+	// Object has the kind of the objects.
 	Object client.Object
-	// Names tells of a name whether it is one of theirs.
+	// Names reports whether a name belongs to the objects.
 	Names func(string) bool
 }
 
-// Objects are the objects that Read reads of kinds that every OpenShift has. The API server is read again when one of
-// them changes. Besides them there are OptionalObjects, the ConfigMaps APIServerCA and MetricsClients, and the Secrets
-// PullSecret and MetricsServing.
+// Objects returns the objects read by Read of kinds that every OpenShift has. A change of any of these objects
+// triggers another read of the API server. Read also reads OptionalObjects, the ConfigMaps APIServerCA and
+// MetricsClients, and the Secrets PullSecret and MetricsServing.
 func Objects() []Watched {
 	return []Watched{
 		{&configv1.Infrastructure{}, named("cluster")},
@@ -55,12 +55,12 @@ func Objects() []Watched {
 		{&operatorv1.Network{}, named("cluster")},
 		{&machineconfigv1.MachineConfigPool{}, named(workerPool)},
 		{&machineconfigv1.ControllerConfig{}, named(controllerConfig)},
-		// The pool names one that may be made, or made again, after it was named.
+		// The pool may name an object that is created, or recreated, later.
 		{&machineconfigv1.MachineConfig{}, func(name string) bool { return strings.HasPrefix(name, renderedWorkerPrefix) }},
 	}
 }
 
-// OptionalObjects returns the other objects that Read reads, of kinds that the API server may not have.
+// OptionalObjects returns the other objects read by Read, of kinds that the API server may not have.
 func OptionalObjects() []Watched {
 	all := func(string) bool { return true }
 	return []Watched{
@@ -81,20 +81,20 @@ func named(want string) func(string) bool {
 	return func(name string) bool { return name == want }
 }
 
-// APIServerCA returns the ConfigMap that Kubernetes keeps in every namespace, with the authorities that verify the API
-// server's certificate.
+// APIServerCA returns the ConfigMap, maintained by Kubernetes in every namespace, with the authorities that
+// verify the API server's certificate.
 func APIServerCA(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: apiServerCAConfigMap}
 }
 
-// Error is an object of the cluster that is absent or unusable for nodes. Any other error of Read is a failed request.
+// Error is a missing or unusable object of the cluster. Any other error of Read is a failed request.
 type Error struct {
 	Object  string // kind and name: "Infrastructure cluster"
-	Field   string // "status.apiServerInternalURI"; empty when it is the object itself
-	Message string // what is wrong and what to do
+	Field   string // "status.apiServerInternalURI"; empty for the object itself
+	Message string // problem and remedy
 }
 
-// Error says it in one sentence.
+// Error returns the problem in one sentence.
 func (e *Error) Error() string {
 	if e.Field == "" {
 		return e.Object + ": " + e.Message
@@ -102,9 +102,10 @@ func (e *Error) Error() string {
 	return e.Object + ", " + e.Field + ": " + e.Message
 }
 
-// Read reads the cluster. namespace is the operator's own. When an object is absent or wrong, the error is an *Error
-// for the first such object. The notices list the settings that Windows nodes do not follow; there are none with an
-// error. Exporters keep the former certificate and authorities while the cluster's cannot be used; zero for none.
+// Read reads the cluster. The namespace is the operator's own. If an object is missing or invalid, the error is
+// an *Error for the first such object. The notices list the settings that Windows nodes do not follow; there
+// are none with an error. Former contains the serving certificate and client authorities that exporters keep
+// while those of the cluster are unusable; zero for none.
 func Read(ctx context.Context, reader client.Reader, namespace string, former nodespec.ServingCertificate) (nodespec.Cluster, []Notice, error) {
 	var facts nodespec.Cluster
 	var told notices
@@ -128,7 +129,7 @@ func Read(ctx context.Context, reader client.Reader, namespace string, former no
 	return facts, told, nil
 }
 
-// get reads one object; absent ones, and kinds that the cluster does not have, are an *Error that says what to do.
+// get reads one object. For a missing object or kind, the error is an *Error with a remedy.
 func get(ctx context.Context, reader client.Reader, name string, object client.Object, id, remedy string) error {
 	err := reader.Get(ctx, splitName(name), object)
 	switch {

@@ -52,7 +52,7 @@ func TestReadsAClusterThatIsInOrder(t *testing.T) {
 	}
 }
 
-// what certificates of nodes are never for.
+// addresses that certificates of nodes must never contain.
 func TestReadsWhatTheClusterIsReachedBy(t *testing.T) {
 	f := newFixture(t)
 	f.infrastructure.Status.APIServerURL = "https://api.lab.example.com:6443"

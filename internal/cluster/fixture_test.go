@@ -28,7 +28,7 @@ import (
 
 const operatorNamespace = "wmco"
 
-// fixture are the objects of a cluster that is in order. A test spoils some of them; nil ones are absent.
+// fixture contains the objects of a valid cluster. Tests invalidate some of them; nil objects are missing.
 type fixture struct {
 	infrastructure  *configv1.Infrastructure
 	version         *configv1.ClusterVersion
@@ -38,7 +38,7 @@ type fixture struct {
 	rendered        *machineconfigv1.MachineConfig
 	rootCA          *corev1.ConfigMap
 	clientCA        *machineconfigv1.ControllerConfig
-	// others are objects that a cluster need not have.
+	// others are optional objects of the cluster.
 	others []client.Object
 	// files and units are the rendered configuration; ignition overrides them.
 	files    map[string]file
@@ -115,7 +115,7 @@ func configMap(namespace, name, key, value string) *corev1.ConfigMap {
 		Data: map[string]string{key: value}}
 }
 
-// client serves the objects as the API server does.
+// client serves the objects like the API server.
 func (f *fixture) client(t *testing.T) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -193,7 +193,7 @@ func compress(t *testing.T, content string) []byte {
 	return b.Bytes()
 }
 
-// certificate makes a certificate authority in PEM.
+// certificate creates a certificate authority in PEM.
 func certificate(t *testing.T, name string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// stored is an API server with one object of each kind at most.
+// stored is an API server with at most one object of each kind.
 type stored []client.Object
 
 func (s stored) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -51,7 +51,7 @@ func (s stored) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return nil
 }
 
-// nodeInputs returns the inputs of a node, but for the settings of the cluster.
+// nodeInputs returns the inputs of a node without the settings of the cluster.
 func nodeInputs() nodespec.Inputs {
 	file := func(name string) nodespec.PayloadFile {
 		sum := sha256.Sum256([]byte(name))
@@ -76,7 +76,7 @@ func nodeInputs() nodespec.Inputs {
 	}
 }
 
-// checkSettings reads the settings in the objects. They are refused with an *Error, or a node can be made with them.
+// checkSettings reads the settings in the objects. They must cause an *Error or result in a valid node.
 func checkSettings(t *testing.T, objects ...client.Object) {
 	in, told := nodeInputs(), notices{}
 	for _, concern := range []func(context.Context, client.Reader, *nodespec.Cluster) error{readProxy, told.readTrustedCAs,
@@ -142,7 +142,7 @@ func FuzzProxy(f *testing.F) {
 
 // L-01, L-02
 func FuzzCertificateBundles(f *testing.F) {
-	good := "-----BEGIN CERTIFICATE-----\n" + // of a key that nobody has
+	good := "-----BEGIN CERTIFICATE-----\n" + // with a discarded key
 		"MIIBOTCB4aADAgECAgEBMAoGCCqGSM49BAMCMAwxCjAIBgNVBAMTAWEwHhcNNzAw\n-----END CERTIFICATE-----\n"
 	f.Add("registry.example.com..5000", []byte(good), []byte(strange))
 	f.Add("con..1", []byte("-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----"), []byte(""))

@@ -23,10 +23,11 @@ const (
 	kubeletCAPath     = "/etc/kubernetes/kubelet-ca.crt"
 )
 
-// fileLimit is the size in bytes above which a file of the Ignition is refused: the largest is far smaller.
+// fileLimit is the maximum size in bytes of a file in the Ignition; actual files are much smaller.
 const fileLimit = 4 << 20
 
-// readWorkerConfig reads what the Linux workers are configured with: the rendered MachineConfig of their pool. R-100
+// readWorkerConfig reads the configuration of the Linux workers: the rendered MachineConfig of their pool.
+//
 func (n *notices) readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	pool := &machineconfigv1.MachineConfigPool{}
 	if err := get(ctx, reader, workerPool, pool, workerPoolID,
@@ -66,13 +67,13 @@ func (n *notices) readWorkerConfig(ctx context.Context, reader client.Reader, fa
 // workerPoolID identifies the pool of Linux workers in messages.
 const workerPoolID = "MachineConfigPool " + workerPool
 
-// renderedName returns the configuration that the machine config server would give to a new Linux worker now: the
-// target of the pool (spec.configuration) once one machine runs with it, and until then what all machines run with
-// (status.configuration). So Windows nodes do not get a configuration that no machine was seen to work with, and do not
-// wait for the last of a thousand Linux workers.
+// renderedName returns the configuration that the machine config server would currently provide to a new Linux
+// worker. This is the target of the pool (spec.configuration) once one machine runs with the target, and until
+// then the configuration of all machines (status.configuration). Thus Windows nodes neither receive a
+// configuration without a working machine, nor wait for the last of a thousand Linux workers.
 func renderedName(pool *machineconfigv1.MachineConfigPool) (string, error) {
 	target, inForce := pool.Spec.Configuration.Name, pool.Status.Configuration.Name
-	// A count of machines that was made before the target changed counts machines of the former one.
+	// A machine count from before the target changed counts machines of the former target.
 	proven := pool.Status.UpdatedMachineCount > 0 && pool.Status.ObservedGeneration >= pool.Generation
 	switch {
 	case target == "" && inForce == "":
@@ -84,14 +85,14 @@ func renderedName(pool *machineconfigv1.MachineConfigPool) (string, error) {
 	return inForce, nil
 }
 
-// workerIgnition are the files of an Ignition configuration by path, and its systemd units by name.
+// workerIgnition contains the files of an Ignition configuration by path, and its systemd units by name.
 type workerIgnition struct {
 	files map[string]ignitiontypes.Resource
 	units map[string]string
 }
 
-// parseIgnition reads an Ignition configuration of any version 3. Its errors never hold parts of it, for it holds
-// secrets.
+// parseIgnition parses an Ignition configuration of any version 3. Errors never quote the configuration,
+// because it contains secrets.
 func parseIgnition(raw []byte) (workerIgnition, error) {
 	config, _, err := ignition.ParseCompatibleVersion(raw)
 	if err != nil {
@@ -109,7 +110,7 @@ func parseIgnition(raw []byte) (workerIgnition, error) {
 	return worker, nil
 }
 
-// content returns a file's content; found is false when the Ignition does not have it.
+// content returns the content of a file; found is false if the Ignition does not contain the file.
 func (w workerIgnition) content(path string) (content []byte, found bool, err error) {
 	resource, ok := w.files[path]
 	if !ok {
@@ -118,7 +119,7 @@ func (w workerIgnition) content(path string) (content []byte, found bool, err er
 	if resource.Source == nil || *resource.Source == "" {
 		return nil, true, nil
 	}
-	// The library's error is not passed on: it may quote the content.
+	// The error of the library is discarded because it may quote the content.
 	url, err := dataurl.DecodeString(*resource.Source)
 	if err != nil {
 		return nil, true, errors.New("its content is not a data URL")

@@ -68,7 +68,7 @@ func TestWindowsNodesFollowTheWorkerPoolAndNoOther(t *testing.T) {
 	f.files[kubeletConfigPath] = file{content: strings.Replace(kubeletConfig, "cluster.local", "another.local", 1)}
 	other := f.rawIgnition(t)
 	for pool, rendered := range map[string]string{
-		// Both begin as the workers' do, and were rendered later.
+		// Both names begin like the configuration of the workers, and were rendered later.
 		"worker-gpu": "rendered-worker-gpu-2", "worker-infra": "rendered-worker-2",
 	} {
 		object := &machineconfigv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: pool},

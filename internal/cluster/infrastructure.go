@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readInfrastructure reads the platform, and where nodes reach the API server.
+// readInfrastructure reads the platform, and the addresses of the API server for nodes.
 func readInfrastructure(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "Infrastructure cluster"
 	infrastructure := &configv1.Infrastructure{}
@@ -54,7 +54,7 @@ func internalURLProblem(text string) string {
 	if text == "" {
 		return "it is empty."
 	}
-	// The value is not repeated: a URL may hold credentials.
+	// The value is not repeated because a URL may contain credentials.
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "it is not such an address."

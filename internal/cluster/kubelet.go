@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// workerKubelet is what Windows nodes take from the workers' KubeletConfiguration.
+// workerKubelet contains the fields of the workers' KubeletConfiguration that Windows nodes use.
 type workerKubelet struct {
 	Kind          string   `json:"kind"`
 	ClusterDNS    []string `json:"clusterDNS"`
@@ -71,7 +71,7 @@ func readWorkerKubelet(worker workerIgnition, id string, facts *nodespec.Cluster
 
 var cloudProviderFlag = regexp.MustCompile(`--cloud-provider=([a-z]*)`)
 
-// cloudProvider returns the cloud provider of the workers' kubelets. It is on their command line, not in a file.
+// cloudProvider returns the cloud provider of the workers' kubelets, which is set only on their command line.
 func cloudProvider(unit string) string {
 	if match := cloudProviderFlag.FindStringSubmatch(unit); match != nil {
 		return match[1]

@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// kubeletSettings picks from the workers' KubeletConfiguration what Windows nodes follow, as JSON with sorted keys, so
-// that what they do not follow changes nothing for them. R-100
+// kubeletSettings returns the fields of the workers' KubeletConfiguration that Windows nodes follow, as JSON
+// with sorted keys. Changes of other fields do not affect Windows nodes. R-100
 func kubeletSettings(configuration []byte) (string, error) {
 	var all map[string]json.RawMessage
 	if err := yaml.Unmarshal(configuration, &all); err != nil {
@@ -42,14 +42,14 @@ func kubeletSettings(configuration []byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode the workers' kubelet settings: %w", err)
 	}
-	// What is of the wrong type would keep every kubelet from starting.
+	// A value of the wrong type would keep every kubelet from starting.
 	if err := json.Unmarshal(encoded, &kubeletconfigv1beta1.KubeletConfiguration{}); err != nil {
 		return "", fmt.Errorf("it is not a KubeletConfiguration: %w", err)
 	}
 	return string(encoded), nil
 }
 
-// knownGates returns the feature gates that the kubelet of Windows nodes has; nil for none.
+// knownGates returns the feature gates known to the kubelet of Windows nodes; nil for none.
 func knownGates(value json.RawMessage) (json.RawMessage, error) {
 	var gates map[string]bool
 	if err := json.Unmarshal(value, &gates); err != nil {

@@ -13,21 +13,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// MetricsClients is the ConfigMap in which the API server publishes the authorities of its clients' certificates.
-// OpenShift's monitoring takes those of its ConfigMap metrics-client-ca from there, and requests the client certificate
-// of Prometheus from the API server's signer.
+// MetricsClients is the ConfigMap with the authorities of client certificates that the API server publishes.
+// OpenShift's monitoring copies these authorities to its ConfigMap metrics-client-ca, and requests the client
+// certificate of Prometheus from the API server's signer.
 // Source: openshift/cluster-monitoring-operator, pkg/tasks/metrics_client_ca.go and pkg/operator/operator.go.
 var MetricsClients = types.NamespacedName{Namespace: "kube-system", Name: "extension-apiserver-authentication"}
 
 const clientCAKey = "client-ca-file"
 
-// IsWithoutMetricsClients reports whether the object is the ConfigMap of MetricsClients, and names no authority.
+// IsWithoutMetricsClients reports whether the object is the ConfigMap of MetricsClients, and contains no
+// authority.
 func IsWithoutMetricsClients(object runtime.Object) bool {
 	found, ok := object.(*corev1.ConfigMap)
 	return ok && client.ObjectKeyFromObject(found) == MetricsClients && strings.TrimSpace(found.Data[clientCAKey]) == ""
 }
 
-// unusableClients returns what is wrong with the authorities in the ConfigMap of MetricsClients.
+// unusableClients returns the fault of the authorities in the ConfigMap of MetricsClients, or nil.
 func unusableClients(found *corev1.ConfigMap) *Notice {
 	_, problem := clientAuthorities(found)
 	if problem == "" {
@@ -39,9 +40,9 @@ func unusableClients(found *corev1.ConfigMap) *Notice {
 	}
 }
 
-// clientAuthorities returns the authorities in PEM, sorted, so that another order is no change; empty where the API
-// server knows no client by a certificate. The exporters pass over a certificate that cannot be read, so it is left out
-// here, too.
+// clientAuthorities returns the authorities in PEM, sorted, so that the order does not matter; empty if the API
+// server authenticates no client by certificate. Unreadable certificates are omitted, as the exporters skip
+// them too.
 func clientAuthorities(found *corev1.ConfigMap) (authoritiesPEM, problem string) {
 	read, problem := authorities([]byte(found.Data[clientCAKey]))
 	if problem == "" && len(read.certificates) == 0 && len(read.unread) > 0 {
@@ -50,9 +51,9 @@ func clientAuthorities(found *corev1.ConfigMap) (authoritiesPEM, problem string)
 	return strings.Join(read.certificates, ""), problem
 }
 
-// readMetricsClients reads the authorities of the metrics' clients. Where there are none, exporters answer any client.
-// In the place of damaged ones the former ones stay, with a notice; without former ones they are an error, so that no
-// exporter that demands a certificate stops doing so.
+// readMetricsClients reads the authorities of the metrics clients. Without authorities, exporters accept any
+// client. Damaged authorities are replaced by the former ones, with a notice. Without former authorities,
+// damaged ones are an error, so that no exporter that requires a certificate stops doing so.
 func (n *notices) readMetricsClients(ctx context.Context, reader client.Reader, former nodespec.ServingCertificate, facts *nodespec.Cluster) error {
 	found := &corev1.ConfigMap{}
 	about, there, err := readOptional(ctx, reader, MetricsClients.String(), found, "ConfigMap "+MetricsClients.String())

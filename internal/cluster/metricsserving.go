@@ -11,18 +11,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// metricsServingSecret is what the cluster's service CA keeps a certificate in, because the Service windows-exporter
-// asks for it.
+// metricsServingSecret is the Secret that the cluster's service CA creates for the certificate requested by the
+// Service windows-exporter.
 const metricsServingSecret = "windows-machine-config-operator-tls"
 
-// MetricsServing returns the Secret with the certificate that the exporters of Windows nodes serve with.
+// MetricsServing returns the Secret with the serving certificate of the exporters on Windows nodes.
 func MetricsServing(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: metricsServingSecret}
 }
 
-// unusableServing returns what is wrong with the Secret of MetricsServing.
+// unusableServing returns the fault of the Secret of MetricsServing, or nil.
 func unusableServing(secret *corev1.Secret) *Notice {
-	// The error is not passed on: it may tell of the key.
+	// The error is discarded because it may reveal parts of the key.
 	if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err == nil {
 		return nil
 	}
@@ -34,12 +34,13 @@ func unusableServing(secret *corev1.Secret) *Notice {
 	}
 }
 
-// keepsCertificates is what exporters do while the cluster's certificate, or the authorities of clients, cannot be used.
+// keepsCertificates describes the exporters while the cluster's certificate, or the authorities of clients, are
+// unusable.
 const keepsCertificates = " Until then, exporters keep the certificates that they have."
 
-// readMetricsServing reads the exporters' certificate. Where it is absent they serve plain HTTP. In the place of one that
-// cannot be used the former one stays, with a notice; without a former one it is an error, so that no exporter that
-// serves HTTPS is made to serve plain HTTP.
+// readMetricsServing reads the certificate of the exporters. Without a certificate, exporters serve plain HTTP.
+// An unusable certificate is replaced by the former one, with a notice. Without a former certificate, the fault
+// is an error, so that no exporter falls back from HTTPS to plain HTTP.
 func (n *notices) readMetricsServing(namespace string, former nodespec.ServingCertificate) func(context.Context, client.Reader, *nodespec.Cluster) error {
 	return func(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 		name := MetricsServing(namespace).String()

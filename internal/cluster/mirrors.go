@@ -17,10 +17,10 @@ type mirrorRule struct {
 	about  subject
 	field  string // "spec.imageDigestMirrors[2]"
 	source scope
-	// mirrors are in the order of the entry. Mirrors that nodes cannot use are left out.
+	// mirrors are in the order of the entry, without mirrors that nodes cannot use.
 	mirrors []ruleMirror
 	tags    bool
-	// never is true when the source itself may not be asked.
+	// never is true if the source itself must not be contacted.
 	never bool
 }
 
@@ -28,12 +28,12 @@ type mirrorRule struct {
 type ruleMirror struct {
 	scope
 	field string // "spec.imageDigestMirrors[2].mirrors[0]"
-	// prefix stands before the repository as it is called at the source; see nodespec.Mirror.
+	// prefix precedes the repository name of the source; see nodespec.Mirror.
 	prefix string
 }
 
-// readMirrorRules reads the mirrors: first those for digests, then those for tags too, each kind in the order of the
-// objects' names. L-03
+// readMirrorRules reads the mirrors: first the mirrors for digests, then the mirrors that also serve tags, each
+// kind in the order of the objects' names. L-03
 func (n *notices) readMirrorRules(ctx context.Context, reader client.Reader) ([]mirrorRule, error) {
 	var rules []mirrorRule
 	digests, tags := &configv1.ImageDigestMirrorSetList{}, &configv1.ImageTagMirrorSetList{}
@@ -64,12 +64,12 @@ func (n *notices) readMirrorRules(ctx context.Context, reader client.Reader) ([]
 	return rules, nil
 }
 
-// appendRule adds an entry, if nodes can use any part of it.
+// appendRule adds an entry if nodes can use any part of the entry.
 func (n *notices) appendRule(rules []mirrorRule, rule mirrorRule, source string,
 	mirrors []configv1.ImageMirror) []mirrorRule {
 	isSource := func(mirror configv1.ImageMirror) bool { return string(mirror) == source }
 	if len(slices.DeleteFunc(slices.Clone(mirrors), isSource)) == 0 {
-		return rules // as OpenShift's machine config operator does: what has no other mirror than itself says nothing
+		return rules // as in OpenShift's machine config operator: an entry without other mirrors has no effect
 	}
 	var ok bool
 	switch rule.source, ok = parseScope(source); {
@@ -106,7 +106,7 @@ func (n *notices) appendRule(rules []mirrorRule, rule mirrorRule, source string,
 			continue
 		}
 		if rule.tags && !rule.source.wholeHost() {
-			// A digest says what the image is. A tag does not: who may push to the mirror decides.
+			// A digest determines the image. A tag does not: users who may push to the mirror decide.
 			n.add(rule.about, field,
 				fmt.Sprintf("Windows nodes resolve all tags of %s through this mirror, not only those of %s: containerd supports mirrors for "+
 					"whole registries only. Restrict the permission to push other images to %s.", rule.source.host, rule.source,
@@ -117,16 +117,16 @@ func (n *notices) appendRule(rules []mirrorRule, rule mirrorRule, source string,
 	return append(rules, rule)
 }
 
-// orderedMirror is a mirror of a host with the entry that it is from.
+// orderedMirror is a mirror of a host with its entry.
 type orderedMirror struct {
 	ruleMirror
 	rule mirrorRule
 	tags bool
 }
 
-// mirrorsOf puts the mirrors of all entries for a host into the order in which they are asked. Those for a smaller part
-// of the host go before the others: they are meant for fewer images, and the others would not be asked at all for those
-// on Linux nodes.
+// mirrorsOf returns the mirrors of all entries for a host in the order of use. Mirrors for a smaller part of
+// the host precede the rest: they serve fewer images, and Linux nodes would not use any other mirrors for those
+// images.
 func mirrorsOf(rules []mirrorRule) []orderedMirror {
 	bySource := map[scope][]mirrorRule{}
 	var sources []scope
@@ -146,9 +146,9 @@ func mirrorsOf(rules []mirrorRule) []orderedMirror {
 	return result
 }
 
-// merge merges the entries for one source. As in OpenShift's machine config operator the order of each entry is kept
-// where they do not contradict each other: (b, c) and (a, b) are (a, b, c). The source itself need not be named where
-// it would be asked in any case: last.
+// merge merges the entries for one source. As in OpenShift's machine config operator, the order of each entry
+// is preserved unless entries contradict each other: (b, c) and (a, b) are (a, b, c). The source itself is
+// omitted at the end of the list because it is always used last.
 func merge(source scope, rules []mirrorRule) []orderedMirror {
 	found := map[scope]*orderedMirror{}
 	var lists [][]scope
@@ -182,8 +182,8 @@ func merge(source scope, rules []mirrorRule) []orderedMirror {
 	return result
 }
 
-// mergeOrder makes one list of several, in which everything stands behind all that it stands behind in one of them.
-// Where they contradict each other, what was named first goes first.
+// mergeOrder merges several lists and preserves the order of each list. Contradictions are resolved in favor of
+// the entry that was named first.
 func mergeOrder[T comparable](lists [][]T) []T {
 	var waiting []T
 	behind := map[T]map[T]bool{}

@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readNetwork reads the plugin and the service networks in force. Which plugins can have Windows nodes is for policy to
-// say.
+// readNetwork reads the active plugin and service networks. The policy decides which plugins support Windows
+// nodes.
 func readNetwork(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "Network.config.openshift.io cluster"
 	network := &configv1.Network{}
@@ -48,7 +48,7 @@ func readNetwork(ctx context.Context, reader client.Reader, facts *nodespec.Clus
 	return nil
 }
 
-// readHybridOverlay reads the part of OVN-Kubernetes that is for Windows nodes.
+// readHybridOverlay reads the settings of OVN-Kubernetes for Windows nodes.
 func (n *notices) readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "Network.operator.openshift.io cluster"
 	network := &operatorv1.Network{}
@@ -94,13 +94,13 @@ func (n *notices) readHybridOverlay(ctx context.Context, reader client.Reader, f
 	return nil
 }
 
-// encryptsPods reports whether the network operator has IPsec encrypt the traffic between pods. A configuration without
-// a mode was enabled before there were modes.
+// encryptsPods reports whether IPsec encrypts the traffic between pods. A configuration without a mode was
+// enabled before modes existed.
 func encryptsPods(ipsec *operatorv1.IPsecConfig) bool {
 	return ipsec != nil && (ipsec.Mode == operatorv1.IPsecModeFull || ipsec.Mode == "")
 }
 
-// subnets returns how many pod subnets a network is cut into; zero if that is not known.
+// subnets returns the number of pod subnets of a network; zero if unknown.
 func subnets(entry operatorv1.ClusterNetworkEntry) int {
 	network, err := netip.ParsePrefix(entry.CIDR)
 	if err != nil || int(entry.HostPrefix) < network.Bits() || int(entry.HostPrefix) > network.Addr().BitLen() {
@@ -109,14 +109,14 @@ func subnets(entry operatorv1.ClusterNetworkEntry) int {
 	return 1 << min(int(entry.HostPrefix)-network.Bits(), largestSubnets)
 }
 
-// largestSubnets bounds the exponent for IPv6 networks: no cluster has as many nodes.
+// largestSubnets limits the exponent for IPv6 networks: no cluster has as many nodes.
 const largestSubnets = 24
 
-// usualVXLANPort is what HNS uses without being told. Source: hybridOverlayVXLANPort of the Network operator's API,
+// usualVXLANPort is the default port of HNS. Source: hybridOverlayVXLANPort of the Network operator's API,
 // "Default is 4789".
 const usualVXLANPort = 4789
 
-// largestMTU is the largest MTU of IP.
+// largestMTU is the maximum MTU of IP.
 const largestMTU = 65535
 
 func checkNetworks(networks []string) error {

@@ -10,11 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// drainingFiles returns the files of Linux workers with settings whose change drains Windows nodes too. A change of any
-// other file, unit or SSH key of a MachineConfig drains no Windows node.
+// drainingFiles returns the files of Linux workers with settings that also drain Windows nodes when changed. A
+// change of any other file, unit or SSH key of a MachineConfig drains no Windows node.
 func drainingFiles() []string { return []string{kubeletConfigPath, "/etc/mco/proxy.env"} }
 
-// readMachineConfigurations reports a nodeDisruptionPolicy by which Linux nodes change such settings without a drain.
+// readMachineConfigurations reports a nodeDisruptionPolicy that lets Linux nodes change such settings without a
+// drain.
 func (n *notices) readMachineConfigurations(ctx context.Context, reader client.Reader) error {
 	list := &operatorv1.MachineConfigurationList{}
 	if err := listOptional(ctx, reader, list, "MachineConfiguration"); err != nil {
@@ -38,8 +39,8 @@ func (n *notices) readMachineConfigurations(ctx context.Context, reader client.R
 	return nil
 }
 
-// closestPolicy returns the policy of a file: that of the longest path that is the file or a directory above it. Source:
-// openshift/machine-config-operator, FindClosestFilePolicyPathMatch.
+// closestPolicy returns the policy of a file: the policy with the longest path that is the file or a parent
+// directory. Source: openshift/machine-config-operator, FindClosestFilePolicyPathMatch.
 func closestPolicy(policies []operatorv1.NodeDisruptionPolicySpecFile, file string) (closest operatorv1.NodeDisruptionPolicySpecFile, found bool) {
 	for _, policy := range policies {
 		isAbove := strings.HasPrefix(file, strings.TrimSuffix(policy.Path, "/")+"/")
@@ -50,7 +51,7 @@ func closestPolicy(policies []operatorv1.NodeDisruptionPolicySpecFile, file stri
 	return closest, found
 }
 
-// isDisruptive reports whether an action moves the pods of the node away.
+// isDisruptive reports whether an action evicts the pods of the node.
 func isDisruptive(action operatorv1.NodeDisruptionPolicySpecAction) bool {
 	return action.Type == operatorv1.DrainSpecAction || action.Type == operatorv1.RebootSpecAction
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// reservedPrefix begins the names of the policies, and of the namespaces, that OpenShift creates for its own images.
+// reservedPrefix begins the names of the policies and namespaces that OpenShift creates for its own images.
 const reservedPrefix = "openshift"
 
 // readNotFollowed reports the objects of kinds that Linux workers follow and Windows nodes do not.
@@ -35,7 +35,7 @@ func (n *notices) readClusterImagePolicies(ctx context.Context, reader client.Re
 	}
 	for _, policy := range byName(list.Items, func(p configv1.ClusterImagePolicy) string { return p.Name }) {
 		if isReserved(policy.Name) {
-			continue // for images of OpenShift itself, none of which is for Windows
+			continue // for images of OpenShift itself, which are not for Windows
 		}
 		n.add(subject{"ClusterImagePolicy " + policy.Name, policy.ResourceVersion}, scopesField, unverified(policy.Spec.Scopes, ""))
 	}
@@ -57,23 +57,23 @@ func (n *notices) readImagePolicies(ctx context.Context, reader client.Reader) e
 	return nil
 }
 
-// isReserved reports whether OpenShift reserves the name for itself.
+// isReserved reports whether a name is reserved for OpenShift.
 func isReserved(name string) bool {
 	return name == reservedPrefix || strings.HasPrefix(name, reservedPrefix+"-")
 }
 
 const scopesField = "spec.scopes"
 
-// maxScopes limits how many scopes a message names.
+// maxScopes is the maximum number of scopes in a message.
 const maxScopes = 3
 
-// unverified is the message about a policy for signatures. containerd verifies none.
+// unverified returns the message for a signature policy. containerd verifies no signatures.
 func unverified(scopes []configv1.ImageScope, pods string) string {
 	return fmt.Sprintf("Windows nodes do not verify the signatures of images: images that Linux nodes refuse run in pods%s on Windows nodes (%s). "+
 		"Let only trusted users push to these registries, or block them in Image cluster, %s.", pods, listNames(scopes, maxScopes), blockedField)
 }
 
-// listNames returns the first names, separated by commas, and the number of the remaining ones.
+// listNames returns the first names, separated by commas, and the number of the remaining names.
 func listNames[T ~string](names []T, limit int) string {
 	var listed []string
 	for _, name := range names[:min(len(names), limit)] {
@@ -100,7 +100,6 @@ func (n *notices) readContentSourcePolicies(ctx context.Context, reader client.R
 	return nil
 }
 
-// byName returns the objects in the order of their names.
 func byName[T any](objects []T, name func(T) string) []T {
 	slices.SortFunc(objects, func(a, b T) int { return strings.Compare(name(a), name(b)) })
 	return objects

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// readOptional reads an object that a cluster need not have, nor its kind. found is false where it has not.
+// readOptional reads an optional object of a possibly missing kind. Found is false if either is missing.
 func readOptional(ctx context.Context, reader client.Reader, name string, object client.Object,
 	id string) (about subject, found bool, err error) {
 	err = reader.Get(ctx, splitName(name), object)
@@ -22,7 +22,7 @@ func readOptional(ctx context.Context, reader client.Reader, name string, object
 	return subject{id, object.GetResourceVersion()}, true, nil
 }
 
-// listOptional reads all objects of a kind that a cluster need not have. The list is empty where it has not.
+// listOptional lists all objects of an optional kind. The list is empty if the kind is missing.
 func listOptional(ctx context.Context, reader client.Reader, list client.ObjectList, kind string) error {
 	if err := reader.List(ctx, list); err != nil && !IsAbsent(err) {
 		return fmt.Errorf("read the %ss: %w", kind, err)
@@ -30,8 +30,8 @@ func listOptional(ctx context.Context, reader client.Reader, list client.ObjectL
 	return nil
 }
 
-// IsAbsent reports whether the API server lacks the object, or the kind. It answers so too for a moment, while a kind is
-// being made or an API server starts: a reader with patience decides when that counts.
+// IsAbsent reports whether the API server lacks the object or the kind. The error may be temporary, while a
+// kind is being created or an API server starts: callers decide how long to wait.
 func IsAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readPoolSettings reports the settings of the pool of Linux workers that its rendered configuration does not transfer
-// to Windows nodes. It reads the objects of administrators and not the rendered files: a file does not show whether an
-// administrator or a default of the release set a value.
+// readPoolSettings reports the settings of the pool of Linux workers that its rendered configuration does not
+// transfer to Windows nodes. The source is the objects of administrators, not the rendered files: a file does
+// not distinguish values set by an administrator from defaults of the release.
 func (n *notices) readPoolSettings(ctx context.Context, reader client.Reader, pool *machineconfigv1.MachineConfigPool) error {
 	n.reportPinnedImages(pool)
 	if err := n.readKubeletConfigs(ctx, reader, pool); err != nil {
@@ -27,7 +27,8 @@ func (n *notices) readPoolSettings(ctx context.Context, reader client.Reader, po
 	return n.readRuntimeConfigs(ctx, reader, pool)
 }
 
-// reportPinnedImages reports the PinnedImageSets of the pool. The machine config operator lists them in the pool.
+// reportPinnedImages reports the PinnedImageSets of the pool. The machine config operator lists them in the
+// pool.
 func (n *notices) reportPinnedImages(pool *machineconfigv1.MachineConfigPool) {
 	var sets []string
 	for _, set := range pool.Spec.PinnedImageSets {
@@ -58,8 +59,8 @@ func (n *notices) readKubeletConfigs(ctx context.Context, reader client.Reader, 
 	return nil
 }
 
-// reportKubeletConfig reports the settings of a KubeletConfig that Windows nodes do not follow although they have a
-// meaning there.
+// reportKubeletConfig reports the settings of a KubeletConfig that Windows nodes do not follow although they
+// are meaningful there.
 func (n *notices) reportKubeletConfig(config machineconfigv1.KubeletConfig) {
 	about := subject{"KubeletConfig " + config.Name, config.ResourceVersion}
 	if sizing := config.Spec.AutoSizingReserved; sizing != nil && *sizing {
@@ -89,11 +90,11 @@ func (n *notices) reportKubeletConfig(config machineconfigv1.KubeletConfig) {
 	}
 }
 
-// reserved describes the resources that Windows nodes reserve, whatever the setting.
+// reserved describes the resources that Windows nodes reserve, regardless of the setting.
 const reserved = "each reserves " + nodespec.ReservedCPU + " of CPU, " + nodespec.ReservedMemory + " of memory and " + nodespec.ReservedStorage +
 	" of disk. If Windows needs more on large hosts, run fewer pods there: set maxPods or podsPerCore."
 
-// setFields returns the names of the fields that have a value, sorted. The machine config operator refuses a
+// setFields returns the sorted names of the fields with a value. The machine config operator rejects a
 // KubeletConfig that is not an object.
 func setFields(raw *runtime.RawExtension) []string {
 	var fields map[string]json.RawMessage
@@ -129,8 +130,8 @@ func (n *notices) readRuntimeConfigs(ctx context.Context, reader client.Reader, 
 	return nil
 }
 
-// selectsPool reports whether a setting is for the pool. As for the machine config operator, an empty selector matches no
-// pool, and an invalid one is not applied.
+// selectsPool reports whether a setting applies to the pool. As in the machine config operator, an empty
+// selector matches no pool, and an invalid selector is not applied.
 func selectsPool(selector *metav1.LabelSelector, pool *machineconfigv1.MachineConfigPool) bool {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && !parsed.Empty() && parsed.Matches(labels.Set(pool.Labels))

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// withPool returns a cluster whose pool of workers has the label that its administrators select it by.
+// withPool returns a cluster with the pool label that administrators use in selectors.
 func withPool(t *testing.T) *fixture {
 	f := newFixture(t)
 	f.pool.Labels = map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}

@@ -12,9 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readProxy reads the cluster-wide proxy in force: the status, into which the cluster network operator has merged the
-// cluster's own networks, once it has found the spec in order. What is wrong there is an error and no notice: without
-// their proxy, nodes that work would reach nothing any more. L-01
+// readProxy reads the active cluster-wide proxy: the status, to which the cluster network operator copies a
+// valid spec together with the cluster's own networks. A fault is an error rather than a notice: without their
+// proxy, working nodes would lose access to all external servers. L-01
 func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	proxy := &configv1.Proxy{}
 	about, found, err := readOptional(ctx, reader, "cluster", proxy, "Proxy cluster")
@@ -23,7 +23,7 @@ func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluste
 	}
 	status := proxy.Status
 	if status.HTTPProxy == "" && status.HTTPSProxy == "" {
-		return nil // noProxy alone means nothing
+		return nil // noProxy alone has no effect
 	}
 	const remedy = " Correct the spec; the cluster network operator copies it to the status. Until then, nodes keep their current proxy."
 	for _, u := range []struct{ field, value string }{{"status.httpProxy", status.HTTPProxy},
@@ -40,15 +40,15 @@ func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluste
 	}
 	facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret(status.HTTPProxy), HTTPS: nodespec.Secret(status.HTTPSProxy),
 		NoProxy: exceptions}
-	// What no NodeSpec can be made with is a fault of this object, and not one of each host.
+	// A value that fits in no NodeSpec is a fault of this object, not of each host.
 	if err := facts.Proxy.Validate(); err != nil {
 		return about.error("status", err.Error()+"."+remedy)
 	}
 	return nil
 }
 
-// isProxyURL reports whether programs on a node can be given a text as their proxy. It goes into environments of
-// services, where a line end or a NUL would begin another variable.
+// isProxyURL reports whether a text is usable as the proxy of programs on a node. The text is written to
+// environments of services, where a line end or a NUL would start another variable.
 func isProxyURL(text string) bool {
 	if !isPrintable(text) || strings.ContainsAny(text, " \"'<>\\^`{|}") {
 		return false
@@ -64,7 +64,7 @@ func isProxyURL(text string) bool {
 		!strings.Contains(text, "#")
 }
 
-// proxyExceptions returns the entries of a noProxy without spaces around them and without empty ones.
+// proxyExceptions returns the entries of a noProxy without surrounding spaces and empty entries.
 func proxyExceptions(list string) (string, bool) {
 	var entries []string
 	for entry := range strings.SplitSeq(list, ",") {
@@ -79,11 +79,11 @@ func proxyExceptions(list string) (string, bool) {
 	return strings.Join(entries, ","), true
 }
 
-// exceptionCharacters are the characters of host names, domains with a dot or an asterisk before them, addresses with a
-// port, and networks.
+// exceptionCharacters are the characters of host names, domains with a leading dot or asterisk, addresses with
+// a port, and networks.
 const exceptionCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_*:/[]"
 
-// isPrintable reports whether a text is of printable ASCII characters only.
+// isPrintable reports whether a text contains only printable ASCII characters.
 func isPrintable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -16,13 +16,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// PullSecret is the Secret with the credentials that all nodes of the cluster pull images with.
+// PullSecret is the Secret with the registry credentials of all nodes of the cluster.
 var PullSecret = types.NamespacedName{Namespace: "openshift-config", Name: "pull-secret"}
 
-// notRegistry is an entry of every pull secret that is for reporting to Red Hat and no registry.
+// notRegistry is the entry of every pull secret for reporting to Red Hat, which is not a registry.
 const notRegistry = "cloud.openshift.com"
 
-// authEntry is what an entry of a .dockerconfigjson may hold. Tokens are only looked at for whether they are there.
+// authEntry contains the possible fields of an entry of a .dockerconfigjson. Tokens are only checked for
+// existence.
 type authEntry struct {
 	Username      string          `json:"username"`
 	Password      string          `json:"password"`
@@ -31,7 +32,8 @@ type authEntry struct {
 	RegistryToken nodespec.Secret `json:"registrytoken"`
 }
 
-// readPullSecret reads the credentials for registries. Neither errors nor notices hold any part of a value. L-02
+// readPullSecret reads the credentials for registries. Neither errors nor notices contain any part of a value.
+// L-02
 func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, settings *registrySettings) error {
 	secret := &corev1.Secret{}
 	about, found, err := readOptional(ctx, reader, PullSecret.String(), secret, "Secret "+PullSecret.String())
@@ -44,7 +46,7 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 	if !found {
 		return about.error(field, "the key is not there: the credentials for registries are not known."+remedy)
 	}
-	// The decoder's errors are not passed on: they may quote the content.
+	// The errors of the decoder are discarded because they may quote the content.
 	var config struct {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
@@ -66,8 +68,8 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 			n.add(about, field+`, auths["`+excerpt(registry)+`"]`, problem+" Windows nodes do not use it.")
 			continue
 		}
-		// Where two names mean the same registry (https://registry.example.com and registry.example.com) the plain one goes
-		// before.
+		// If two names mean the same registry (https://registry.example.com and registry.example.com), the
+		// plain name has priority.
 		if auth != "" && (byRegistry[registry] == "" || key == registry) {
 			byRegistry[registry] = auth
 		}
@@ -80,8 +82,8 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 	return nil
 }
 
-// registryOfKey returns the registry, or the part of one, that credentials are for. A name with a scheme is of the form
-// that docker login once wrote, https://index.docker.io/v1/: its path is no part of the images' names.
+// registryOfKey returns the registry, or the part of a registry, that credentials are for. A name with a scheme
+// has a former format of docker login, https://index.docker.io/v1/: the path is not part of image names.
 func registryOfKey(key string) (string, bool) {
 	for _, scheme := range []string{"https://", "http://"} {
 		if rest, found := strings.CutPrefix(key, scheme); found {
@@ -96,8 +98,8 @@ func registryOfKey(key string) (string, bool) {
 	return s.String(), true
 }
 
-// credentialOf is base64 of user:password; empty when the entry holds none. problem tells why there is none that can be
-// used.
+// credentialOf returns base64 of user:password; empty if the entry contains none. Problem is the reason for
+// unusable credentials.
 func credentialOf(raw json.RawMessage) (auth nodespec.Secret, problem string) {
 	var entry authEntry
 	if json.Unmarshal(raw, &entry) != nil {
@@ -112,7 +114,7 @@ func credentialOf(raw json.RawMessage) (auth nodespec.Secret, problem string) {
 		if entry.Username, entry.Password, found = strings.Cut(string(decoded), ":"); !found || entry.Username == "" {
 			return "", "auth is not base64 of <user>:<password>."
 		}
-		// Docker pads passwords with NULs, and so does not take them for a part.
+		// Docker pads passwords with NULs, and therefore does not treat them as part of the password.
 		entry.Password = strings.Trim(entry.Password, "\x00")
 	}
 	token := entry.IdentityToken != "" || entry.RegistryToken != ""
@@ -130,8 +132,8 @@ func credentialOf(raw json.RawMessage) (auth nodespec.Secret, problem string) {
 	return "", ""
 }
 
-// authorizationFor returns the credential for images at a host below a path: that of the longest entry that they are
-// in, as the Linux nodes' container runtime looks for it.
+// authorizationFor returns the credential for images at a host below a path: the credential of the longest
+// matching entry, as in the container runtime of Linux nodes.
 func authorizationFor(credentials []nodespec.Credential, host, path string) nodespec.Secret {
 	var best nodespec.Credential
 	for _, wanted := range []string{host, aliasOf(host)} {
@@ -149,7 +151,7 @@ func authorizationFor(credentials []nodespec.Credential, host, path string) node
 	return best.Auth
 }
 
-// aliasOf returns the name under which docker login keeps the credentials for Docker Hub.
+// aliasOf returns the name of Docker Hub in the credentials written by docker login.
 func aliasOf(host string) string {
 	if host == "docker.io" {
 		return "index.docker.io"
@@ -157,8 +159,8 @@ func aliasOf(host string) string {
 	return ""
 }
 
-// partsLeftOut reports credentials for a part of a registry that has mirrors. Only the kubelet could use them, and
-// containerd would pass its credentials for the registry to the mirrors too.
+// partsLeftOut reports credentials for a part of a registry with mirrors. Only the kubelet could use these
+// credentials, and containerd would also send the kubelet's credentials for the registry to the mirrors.
 func (n *notices) partsLeftOut(settings registrySettings, host string) {
 	for _, credential := range settings.credentials {
 		place, ok := parseScope(credential.Registry)

@@ -12,21 +12,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// registrySettings are the settings of all sources that tell how images are got.
+// registrySettings are the image pull settings from all sources.
 type registrySettings struct {
-	// pullSecret is where the credentials are from.
+	// pullSecret is the source of the credentials.
 	pullSecret  subject
 	credentials []nodespec.Credential
 	authorities registryCAs
 	rules       []mirrorRule
-	// The lists hold what can be read of them.
+	// The lists contain the valid entries.
 	insecure, blocked, allowed []scope
 	onlyAllowed                bool
-	// image is where the lists are from.
+	// image is the source of the lists.
 	image subject
 }
 
-// readRegistries reads how the nodes get images. L-02, L-03
+// readRegistries reads the image pull settings of nodes. L-02, L-03
 func (n *notices) readRegistries(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) (err error) {
 	var settings registrySettings
 	if err = n.readPullSecret(ctx, reader, &settings); err != nil {
@@ -46,7 +46,7 @@ func (n *notices) readRegistries(ctx context.Context, reader client.Reader, fact
 	return nil
 }
 
-// readImageSettings reads which registries are insecure, blocked and allowed.
+// readImageSettings reads the lists of insecure, blocked and allowed registries.
 func (n *notices) readImageSettings(ctx context.Context, reader client.Reader, settings *registrySettings) error {
 	image := &configv1.Image{}
 	about, found, err := readOptional(ctx, reader, "cluster", image, "Image cluster")
@@ -73,7 +73,8 @@ const (
 	allowedField  = "spec.registrySources.allowedRegistries"
 )
 
-// scopes reads a list, and reports the entries that Windows nodes follow only in part: containerd knows whole hosts.
+// scopes parses a list, and reports the entries that Windows nodes follow only in part: containerd supports
+// only complete hosts.
 func (n *notices) scopes(about subject, field string, entries []string) []scope {
 	partly := map[string][2]string{ // for a part of a host, and for a wildcard
 		insecureField: {"nodes verify their certificates when they pull from this part, unless it is a mirror",
@@ -100,7 +101,7 @@ func (n *notices) scopes(about subject, field string, entries []string) []scope 
 	return result
 }
 
-// combine makes one Registry for each host of which there is something to tell.
+// combine creates one Registry for each host with settings.
 func (n *notices) combine(settings registrySettings) nodespec.Registries {
 	byHost := map[string][]mirrorRule{}
 	for _, rule := range settings.rules {
@@ -134,7 +135,7 @@ func (n *notices) combine(settings registrySettings) nodespec.Registries {
 	return result
 }
 
-// hosts returns all that some setting names, sorted. Wildcards are applied to these.
+// hosts returns the sorted hosts named by any setting. Wildcards are applied to these hosts.
 func (s registrySettings) hosts() []string {
 	hosts := map[string]bool{}
 	for host := range s.authorities {
@@ -167,8 +168,8 @@ func anyContains(list []scope, s scope) bool {
 	return slices.ContainsFunc(list, func(entry scope) bool { return entry.contains(s) })
 }
 
-// mirrors returns the mirrors of one host. containerd knows a mirror by its host and the prefix, so of several entries
-// one may stand for all.
+// mirrors returns the mirrors of one host. containerd identifies a mirror by host and prefix, so one mirror may
+// represent several entries.
 func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodespec.Mirror {
 	var result []nodespec.Mirror
 	for _, from := range mirrorsOf(rules) {
@@ -198,9 +199,9 @@ func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodes
 	return result
 }
 
-// neverContact reports whether a host may not be asked itself: when that is so of all parts of it that have an entry.
-// Of several entries for the same part, one is enough. Source: openshift/machine-config-operator,
-// container-runtime-config: addMirrorSets.
+// neverContact reports whether a host itself must not be contacted: true if this applies to all parts of the
+// host with an entry. If several entries name the same part, a single entry is sufficient. Source:
+// openshift/machine-config-operator, container-runtime-config: addMirrorSets.
 func (n *notices) neverContact(host string, rules []mirrorRule) bool {
 	never := map[scope]bool{}
 	for _, rule := range rules {

@@ -9,17 +9,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// cloudRegistries are the images for which Linux nodes use the identity of the instance, by platform, except on AWS, where
-// Windows nodes use it too. A * stands for one part of the name. Source: openshift/machine-config-operator,
-// templates/common/azure and gcp, files etc-kubernetes-credential-providers-*.
+// cloudRegistries are the registries for which Linux nodes use the identity of the instance, by platform. AWS
+// is missing because Windows nodes use the identity there too. A * stands for one part of the name. Source:
+// openshift/machine-config-operator, templates/common/azure and gcp, files
+// etc-kubernetes-credential-providers-*.
 var cloudRegistries = map[configv1.PlatformType][]string{
 	configv1.AzurePlatformType: {"*.azurecr.io", "*.azurecr.cn", "*.azurecr.de", "*.azurecr.us"},
 	configv1.GCPPlatformType:   {"gcr.io", "*.gcr.io", "*.pkg.dev", "container.cloud.google.com"},
 }
 
-// reportCloudRegistries reports the registries of the cloud that the settings of the cluster name and for which the pull
-// secret has no credentials. Linux nodes pull from them with the identity of the instance. A registry that only pods
-// name is not reported: the operator does not read images of pods, and a pull without credentials is visible there.
+// reportCloudRegistries reports the registries of the cloud that are named by settings of the cluster but lack
+// credentials in the pull secret. Linux nodes pull from these registries with the identity of the instance. A
+// registry named only by pods is not reported: the operator does not read images of pods, and a pull without
+// credentials is visible there.
 func (n *notices) reportCloudRegistries(platform string, settings registrySettings) {
 	reported := map[string]bool{}
 	// Notices of one object need different fields, or their events become one.
@@ -47,7 +49,7 @@ func (n *notices) reportCloudRegistries(platform string, settings registrySettin
 	report(settings.image, allowedField, settings.allowed)
 }
 
-// isOfCloud reports whether Linux nodes on the platform have a provider of credentials for the host.
+// isOfCloud reports whether Linux nodes on the platform have a credential provider for the host.
 func isOfCloud(platform configv1.PlatformType, host string) bool {
 	_, domain, _ := strings.Cut(host, ".")
 	return slices.Contains(cloudRegistries[platform], host) || slices.Contains(cloudRegistries[platform], "*."+domain)
@@ -63,16 +65,17 @@ func (s registrySettings) hasCredentials(of scope) bool {
 	return false
 }
 
-// Files and the provider of credentials of which the machine config operator writes the images of a
-// CRIOCredentialProviderConfig. Source: openshift/machine-config-operator, container-runtime-config:
+// Directory and credential provider for the images of a CRIOCredentialProviderConfig, written by the machine
+// config operator. Source: openshift/machine-config-operator, container-runtime-config:
 // updateCredentialProviderConfig.
 const (
 	credentialProvidersPath = "/etc/kubernetes/credential-providers/" //nolint:gosec // G101: a path
 	crioCredentialProvider  = "crio-credential-provider"              //nolint:gosec // G101: the name of a program
 )
 
-// reportCRIOCredentials reports a CRIOCredentialProviderConfig, which is a technology preview. It is read from the
-// configuration of the workers: the kind does not exist on other clusters, and the operator would poll for it.
+// reportCRIOCredentials reports a CRIOCredentialProviderConfig, which is a technology preview. The setting is
+// read from the configuration of the workers: the kind does not exist on other clusters, and the operator would
+// poll for it.
 func (n *notices) reportCRIOCredentials(worker workerIgnition) {
 	var images []string
 	for path := range worker.files {
@@ -89,8 +92,8 @@ func (n *notices) reportCRIOCredentials(worker workerIgnition) {
 		listNames(images, maxNames)))
 }
 
-// crioImages returns the images for which a file configures the provider of CRI-O. A file that cannot be read configures
-// nothing.
+// crioImages returns the images for which a file configures the provider of CRI-O. An unreadable file
+// configures nothing.
 func crioImages(worker workerIgnition, path string) []string {
 	var config struct {
 		Providers []struct {

@@ -7,14 +7,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// scope is a set of images as OpenShift's image settings name it: host[:port][/path], or *.domain for all hosts below a
-// domain.
+// scope is a set of images in the notation of OpenShift's image settings: host[:port][/path], or *.domain for
+// all hosts below a domain.
 type scope struct {
 	host, path string
 	wildcard   bool
 }
 
-// The forms that registries.conf of the Linux nodes has, and the API's own validation: see the fields of
+// The formats of registries.conf on Linux nodes, and of the API's own validation: see the fields of
 // ImageDigestMirrorSet.
 var (
 	wildcardForm = regexp.MustCompile(`^\*(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$`)
@@ -22,10 +22,10 @@ var (
 	pathForm     = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
 )
 
-// longestScope is the longest name of an image; the API takes 256 characters too.
+// longestScope is the maximum length of an image name; the API also accepts 256 characters.
 const longestScope = 256
 
-// parseScope reads a scope. Names of hosts are put into lower case, as they are in the names of images.
+// parseScope parses a scope. Host names are converted to lower case, as in image names.
 func parseScope(text string) (scope, bool) {
 	if text == "" || len(text) > longestScope {
 		return scope{}, false
@@ -44,7 +44,7 @@ func parseScope(text string) (scope, bool) {
 	return scope{host: host, path: path}, true
 }
 
-// String returns the scope as it is written.
+// String returns the scope in its notation.
 func (s scope) String() string {
 	if s.path == "" {
 		return s.host
@@ -52,7 +52,7 @@ func (s scope) String() string {
 	return s.host + "/" + s.path
 }
 
-// contains reports whether all images of another scope are in this one.
+// contains reports whether all images of another scope are in this scope.
 func (s scope) contains(other scope) bool {
 	if s.wildcard {
 		if other.wildcard {
@@ -63,10 +63,10 @@ func (s scope) contains(other scope) bool {
 	return s.host == other.host && !other.wildcard && (s.path == "" || s.path == other.path || strings.HasPrefix(other.path, s.path+"/"))
 }
 
-// wholeHost is true for a host and nothing below it.
+// wholeHost reports whether the scope is a complete host.
 func (s scope) wholeHost() bool { return !s.wildcard && s.path == "" }
 
-// depth is how many parts the path has.
+// depth returns the number of path elements.
 func (s scope) depth() int {
 	if s.path == "" {
 		return 0

@@ -30,7 +30,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// servingCertificate makes a certificate with its key, both in PEM.
+// servingCertificate creates a certificate with its key, both in PEM.
 func servingCertificate(t *testing.T) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

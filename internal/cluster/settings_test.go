@@ -14,14 +14,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// withObjects returns a cluster in order with objects that it need not have.
+// withObjects returns a valid cluster with optional objects.
 func withObjects(t *testing.T, objects ...client.Object) *fixture {
 	f := newFixture(t)
 	f.others = objects
 	return f
 }
 
-// follow reads a cluster that is in order.
+// follow reads a valid cluster.
 func (f *fixture) follow(t *testing.T) (nodespec.Cluster, []Notice) {
 	t.Helper()
 	facts, told, err := Read(t.Context(), f.client(t), operatorNamespace, nodespec.ServingCertificate{})
@@ -31,7 +31,7 @@ func (f *fixture) follow(t *testing.T) (nodespec.Cluster, []Notice) {
 	return facts, told
 }
 
-// expectNotices wants one notice for each text, in this order.
+// expectNotices expects one notice for each text, in this order.
 func expectNotices(t *testing.T, got []Notice, want ...string) {
 	t.Helper()
 	for i, notice := range got {
@@ -86,7 +86,7 @@ func tags(source string, mirrors ...configv1.ImageMirror) configv1.ImageTagMirro
 	return configv1.ImageTagMirrors{Source: source, Mirrors: mirrors}
 }
 
-// described returns what nodes know of a registry, in one line.
+// described returns the settings of a registry for nodes, in one line.
 func described(registry nodespec.Registry) string {
 	var b strings.Builder
 	b.WriteString(registry.Host)

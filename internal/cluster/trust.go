@@ -18,8 +18,8 @@ import (
 
 const controllerConfigID = "ControllerConfig " + controllerConfig
 
-// readTrustedCAs reads the authorities that the administrators have all nodes trust. The machine config operator
-// gathers them from ConfigMap openshift-config/user-ca-bundle and the one that Proxy cluster names. L-01
+// readTrustedCAs reads the authorities that administrators configure for all nodes. The machine config operator
+// collects them from ConfigMap openshift-config/user-ca-bundle and the ConfigMap named by Proxy cluster. L-01
 func (n *notices) readTrustedCAs(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	config := &machineconfigv1.ControllerConfig{}
 	about, found, err := readOptional(ctx, reader, controllerConfig, config, controllerConfigID)
@@ -49,20 +49,19 @@ func (n *notices) readTrustedCAs(ctx context.Context, reader client.Reader, fact
 	return nil
 }
 
-// bundle is what a bundle of certificates in PEM holds.
+// bundle is the content of a certificate bundle in PEM.
 type bundle struct {
-	// certificates are in PEM, sorted, each once.
+	// certificates are in PEM, sorted, without duplicates.
 	certificates []string
-	// unread are the numbers, from 1, of those that are no certificate of which anything is understood.
+	// unread are the numbers, from 1, of entries that are valid DER but cannot be parsed as certificates.
 	unread []int
-	// forSome are the numbers of those whose trust settings allow some purposes only, and forOthers of those that are not in
-	// certificates because their trust settings allow no TLS servers.
+	// forSome are the numbers of certificates with trust settings for some purposes only. forOthers are the
+	// numbers of certificates omitted because the trust settings do not allow TLS servers.
 	forSome, forOthers []int
 }
 
-// authorities takes a PEM bundle apart. Nothing but certificates is taken from it. problem is not empty for a bundle
-// that was damaged: which certificates are missing in it is not known, so it is not to be used in place of the one
-// before.
+// authorities parses a PEM bundle and returns only certificates. Problem is not empty for a damaged bundle: the
+// missing certificates are unknown, so the bundle must not replace the former one.
 func authorities(content []byte) (result bundle, problem string) {
 	announced := countAnnounced(content)
 	if announced == 0 {
@@ -112,7 +111,8 @@ func authorities(content []byte) (result bundle, problem string) {
 	return result, ""
 }
 
-// isDER reports whether something is one whole value in DER: what is no certificate to Go may be one to others.
+// isDER reports whether the content is one complete DER value. A value rejected as a certificate by Go may be
+// valid for other programs.
 func isDER(content []byte) bool {
 	var value asn1.RawValue
 	rest, err := asn1.Unmarshal(content, &value)
@@ -122,8 +122,8 @@ func isDER(content []byte) bool {
 // registryCAs are the authorities of registries, in PEM, by the registry's host. L-02
 type registryCAs map[string]string
 
-// readRegistryCAs reads them where the machine config operator has put them: those of the administrators (Image
-// cluster, additionalTrustedCA) and those of the cluster's own registry.
+// readRegistryCAs reads the authorities collected by the machine config operator: the authorities of the
+// administrators (Image cluster, additionalTrustedCA) and of the cluster's own registry.
 func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (registryCAs, error) {
 	config := &machineconfigv1.ControllerConfig{}
 	about, found, err := readOptional(ctx, reader, controllerConfig, config, controllerConfigID)
@@ -163,8 +163,8 @@ func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (re
 	return result, nil
 }
 
-// registryOfFile returns the host that a file of certificates is named after. No name of a file or of a ConfigMap's key
-// has a colon, so the port stands after two dots: registry.example.com..5000.
+// registryOfFile returns the host named by a file of certificates. File names and ConfigMap keys contain no
+// colon, so the port follows two dots: registry.example.com..5000.
 func registryOfFile(name string) string {
 	host, port, found := strings.Cut(strings.ToLower(name), "..")
 	if !found {
@@ -176,8 +176,7 @@ func registryOfFile(name string) string {
 	return host + ":" + port
 }
 
-// excerpt is what a message repeats of a text that somebody else wrote: its beginning, without what could be a password
-// before a host.
+// excerpt returns the beginning of a foreign text for a message, without a possible password before a host.
 func excerpt(text string) string {
 	const longest = 100
 	if i := strings.LastIndexByte(text, '@'); i >= 0 {

@@ -27,7 +27,7 @@ func block(kind, content string) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte(content)}))
 }
 
-// strange is DER, but nothing that Go takes for a certificate.
+// strange is valid DER that Go rejects as a certificate.
 var strange = block("CERTIFICATE", "\x30\x03\x02\x01\x01")
 
 // The purposes of certificates in DER, in hexadecimal.
@@ -37,7 +37,8 @@ const (
 	oidMail   = "06082b06010505070304"
 )
 
-// openssl returns a certificate as openssl x509 -trustout writes it, with these settings in hexadecimal.
+// openssl returns a certificate in the format of openssl x509 -trustout, with the given settings in
+// hexadecimal.
 func openssl(t *testing.T, certificate, settings string) string {
 	t.Helper()
 	decoded, _ := pem.Decode([]byte(certificate))

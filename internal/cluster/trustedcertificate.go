@@ -9,12 +9,12 @@ import (
 
 const (
 	certificateType = "CERTIFICATE"
-	// trustedCertificateType is openssl's own form of a certificate: behind the certificate it may have settings about the
-	// purposes that the certificate is trusted for. Source: X509_CERT_AUX in openssl, crypto/x509/x_x509a.c.
+	// trustedCertificateType is the certificate format of openssl: the certificate may be followed by settings
+	// for its trusted purposes. Source: X509_CERT_AUX in openssl, crypto/x509/x_x509a.c.
 	trustedCertificateType = "TRUSTED CERTIFICATE"
 )
 
-// countAnnounced returns how many certificates begin in a text.
+// countAnnounced returns the number of certificates that begin in a text.
 func countAnnounced(content []byte) int {
 	return bytes.Count(content, []byte("-----BEGIN "+certificateType+"-----")) +
 		bytes.Count(content, []byte("-----BEGIN "+trustedCertificateType+"-----"))
@@ -26,7 +26,7 @@ var (
 	serverPurpose = asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 3, 1}
 )
 
-// trust is what the settings behind a certificate allow.
+// trust is the set of purposes allowed by the settings of a certificate.
 type trust int
 
 const (
@@ -37,13 +37,13 @@ const (
 	trustForOthers
 )
 
-// splitTrusted returns the certificate in a block of type TRUSTED CERTIFICATE, and what it is trusted for. With settings that
-// cannot be read it is not trusted for TLS servers.
+// splitTrusted returns the certificate in a block of type TRUSTED CERTIFICATE, and its trust. With unreadable
+// settings, the certificate is not trusted for TLS servers.
 func splitTrusted(content []byte) (certificate []byte, allowed trust) {
 	var value asn1.RawValue
 	rest, err := asn1.Unmarshal(content, &value)
 	if err != nil {
-		return content, trustForAll // the caller finds no certificate in it
+		return content, trustForAll // the caller reports the missing certificate
 	}
 	if len(rest) == 0 {
 		return value.FullBytes, trustForAll
@@ -64,9 +64,9 @@ func concernsServers(purposes []asn1.ObjectIdentifier) bool {
 
 var errSettings = errors.New("the trust settings are not those of openssl")
 
-// readPurposes reads the settings: a sequence of the trusted purposes, the rejected ones with the tag 0, and fields that
-// allow nothing: a name, an identifier of the key, and others. Without a list of trusted purposes, trusted is nil; an empty
-// list allows no purpose.
+// readPurposes parses the settings: a sequence of the trusted purposes, the rejected purposes with the tag 0,
+// and fields without effect on trust (a name, a key identifier, and more). Without a list of trusted purposes,
+// trusted is nil; an empty list allows no purpose.
 func readPurposes(settings []byte) (trusted, rejected []asn1.ObjectIdentifier, err error) {
 	var outer asn1.RawValue
 	if rest, err := asn1.Unmarshal(settings, &outer); err != nil || len(rest) > 0 ||

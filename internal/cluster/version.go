@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readVersion reads the OpenShift version: the last one that was completed, for during an upgrade some nodes still have
-// that.
+// readVersion reads the last completed OpenShift version, because some nodes still have that version during an
+// upgrade.
 func readVersion(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "ClusterVersion version"
 	version := &configv1.ClusterVersion{}
@@ -19,7 +19,7 @@ func readVersion(ctx context.Context, reader client.Reader, facts *nodespec.Clus
 		return err
 	}
 	facts.Version = version.Status.Desired.Version
-	for _, update := range version.Status.History { // the newest first
+	for _, update := range version.Status.History { // newest first
 		if update.State == configv1.CompletedUpdate {
 			facts.Version = update.Version
 			break

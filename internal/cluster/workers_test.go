@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// workerUnit is kubelet.service of the workers, with what the machine config operator writes in place of its
-// {{cloudProvider .}} and {{cloudConfigFlag .}}. Source: openshift/machine-config-operator,
+// workerUnit returns kubelet.service of the workers, with the values that the machine config operator inserts
+// for {{cloudProvider .}} and {{cloudConfigFlag .}}. Source: openshift/machine-config-operator,
 // templates/worker/01-worker-kubelet.
 func workerUnit(cloudProvider, cloudConfig string) string {
 	return `[Unit]
@@ -40,7 +40,7 @@ Restart=always
 `
 }
 
-// madeOf returns the NodeSpec that follows from a cluster of that platform whose workers have the unit.
+// madeOf returns the NodeSpec for a cluster of the platform with the given worker unit.
 func madeOf(t *testing.T, platform configv1.PlatformType, unit string) nodespec.NodeSpec {
 	t.Helper()
 	f := newFixture(t)
@@ -80,9 +80,9 @@ func program(name string) nodespec.PayloadFile {
 	return nodespec.PayloadFile{Name: name, SHA256: fmt.Sprintf("%064x", len(name)*1000+int(name[0])), Size: 1000}
 }
 
-// R-106, D-10: what a Windows node has for volumes on each platform: the kubelet's cloud provider, as the workers have it,
-// and csi-proxy, over which the node plugins of CSI drivers mount and format disks. The storage driver of a cloud
-// itself is neither in the kubelet nor here.
+// R-106, D-10: for volumes, a Windows node has the kubelet's cloud provider, as on the workers of the platform,
+// and csi-proxy. The node plugins of CSI drivers mount and format disks through csi-proxy. The storage driver
+// of a cloud is neither in the kubelet nor here.
 func TestWhatAWindowsNodeHasForVolumesFollowsFromTheWorkers(t *testing.T) {
 	const azureConfig = "--cloud-config=/etc/kubernetes/cloud.conf"
 	for platform, c := range map[configv1.PlatformType]struct{ unit, want string }{

@@ -1,5 +1,5 @@
-// Package cmdutil is how the commands of the plugin reach the cluster: the flags that kubectl has too, the client, and
-// what an administrator reads when the cluster refuses a request.
+// Package cmdutil connects the commands of the plugin to the cluster. It provides the flags of kubectl, the
+// client, and messages for refused requests.
 package cmdutil
 
 import (
@@ -26,17 +26,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/redirect"
 )
 
-// DefaultNamespace is where the operator is installed when nothing else is said.
+// DefaultNamespace is the default namespace of the operator.
 const DefaultNamespace = "openshift-windows-machine-config-operator"
 
-// How many requests a second a command makes, and at once: as kubectl does, for a large fleet has many objects. The API server
-// limits those that it cannot serve by itself.
+// Limits of a command's requests per second and of its burst, the same as in kubectl, because a large fleet has
+// many objects. The API server limits requests beyond its own capacity.
 const (
 	requests = 50
 	burst    = 300
 )
 
-// Access has what each command needs: where its input and output are, which cluster, and what time it is.
+// Access holds the common dependencies of all commands: input and output, the cluster, and the clock.
 type Access struct {
 	genericiooptions.IOStreams
 	Flags *genericclioptions.ConfigFlags
@@ -46,12 +46,12 @@ type Access struct {
 // New returns the access with kubectl's defaults.
 func New(streams genericiooptions.IOStreams, clock clock.WithTicker) *Access {
 	flags := genericclioptions.NewConfigFlags(true)
-	flags.Namespace = ptr.To("") // the default is the operator's namespace, and not that of the kubeconfig's context
+	flags.Namespace = ptr.To("") // the default is the operator's namespace, not the context's
 	streams.Out, streams.ErrOut = Printable(streams.Out), Printable(streams.ErrOut)
 	return &Access{IOStreams: streams, Flags: flags, Clock: clock}
 }
 
-// AddFlags gives a command, and those below it, the flags of kubectl.
+// AddFlags adds the flags of kubectl to a command and its subcommands.
 func (a *Access) AddFlags(command *cobra.Command) {
 	flags := command.PersistentFlags()
 	a.Flags.AddFlags(flags)
@@ -59,7 +59,7 @@ func (a *Access) AddFlags(command *cobra.Command) {
 	flags.Lookup("namespace").DefValue = DefaultNamespace
 }
 
-// Namespace is the namespace of the operator.
+// Namespace returns the namespace of the operator.
 func (a *Access) Namespace() string {
 	if named := *a.Flags.Namespace; named != "" {
 		return named
@@ -67,7 +67,8 @@ func (a *Access) Namespace() string {
 	return DefaultNamespace
 }
 
-// Config returns how to reach the cluster that the flags and the kubeconfig name. Its clients follow no redirect.
+// Config returns the configuration for the cluster selected by the flags and the kubeconfig. Clients follow no
+// redirect.
 func (a *Access) Config() (*rest.Config, error) {
 	config, err := a.Flags.ToRESTConfig()
 	if err != nil {
@@ -78,7 +79,7 @@ func (a *Access) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// Client returns a client for the cluster that the flags and the kubeconfig name.
+// Client returns a client for the cluster selected by the flags and the kubeconfig.
 func (a *Access) Client() (client.Client, error) {
 	config, err := a.Config()
 	if err != nil {
@@ -98,10 +99,10 @@ func (a *Access) Client() (client.Client, error) {
 	return refusing{c}, nil
 }
 
-// Width is the number of columns of the terminal that the output goes to; 0 if it goes elsewhere.
+// Width returns the number of columns of the output terminal; 0 without a terminal.
 func (a *Access) Width() int { return width(a.Out) }
 
-// Interactive reports whether a person can answer a question.
+// Interactive reports whether the standard input is a terminal.
 func (a *Access) Interactive() bool {
 	file, ok := a.In.(descriptor)
 	return ok && term.IsTerminal(int(file.Fd()))
@@ -109,7 +110,7 @@ func (a *Access) Interactive() bool {
 
 var errNotConfirmed = errors.New("nothing was changed")
 
-// Confirm says what is dangerous, and asks an administrator whether to go on. It is an error unless the answer is yes.
+// Confirm prints warnings, and prompts an administrator to continue. Any answer but yes returns an error.
 func (a *Access) Confirm(dangers ...string) error {
 	for _, danger := range dangers {
 		fmt.Fprintln(a.ErrOut, danger)

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// refusing is a client whose errors say what an administrator can do about a refusal.
+// refusing is a client that adds the next action of an administrator to the error of a refused request.
 type refusing struct{ client.Client }
 
 func (c refusing) Get(ctx context.Context, key client.ObjectKey, object client.Object, o ...client.GetOption) error {
@@ -35,7 +35,7 @@ func (c refusing) Delete(ctx context.Context, object client.Object, o ...client.
 	return Explained(c.Client.Delete(ctx, object, o...))
 }
 
-// Explained adds to a refusal of the API server what can be done about it.
+// Explained adds the next action of an administrator to a refusal of the API server.
 func Explained(err error) error {
 	switch {
 	case err == nil:
@@ -52,7 +52,7 @@ func Explained(err error) error {
 	return err
 }
 
-// isOurs reports whether the kind that the cluster does not serve is one of the operator.
+// isOurs reports whether the error is about a missing kind of the operator.
 func isOurs(err error) bool {
 	var kind *meta.NoKindMatchError
 	if errors.As(err, &kind) {

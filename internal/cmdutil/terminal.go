@@ -11,13 +11,13 @@ import (
 // descriptor is a file of the operating system.
 type descriptor interface{ Fd() uintptr }
 
-// terminal is an output of the plugin that is a terminal. Much of what the plugin prints comes from hosts.
+// terminal is an output of the plugin to a terminal. Much of the output comes from hosts.
 type terminal struct {
 	text.Terminal
 	descriptor
 }
 
-// Printable returns the output, which replaces control characters if it is a terminal.
+// Printable returns the output, with control characters replaced if the output is a terminal.
 func Printable(out io.Writer) io.Writer {
 	file, ok := out.(descriptor)
 	if _, is := out.(*terminal); is || !ok || !term.IsTerminal(int(file.Fd())) {
@@ -26,10 +26,10 @@ func Printable(out io.Writer) io.Writer {
 	return &terminal{text.Terminal{Out: out}, file}
 }
 
-// clearScreen moves the cursor of a terminal to its first line, and deletes all lines.
+// clearScreen moves the cursor of a terminal to the first line, and deletes all lines.
 const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
 
-// ClearScreen clears the terminal that the output goes to. It reports whether there is one.
+// ClearScreen clears the output terminal, and reports whether the output is a terminal.
 func (a *Access) ClearScreen() (is bool, err error) {
 	screen, is := a.Out.(*terminal)
 	if !is {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// screen is an output whose descriptor is another file's.
+// screen is an output with the descriptor of another file.
 type screen struct {
 	bytes.Buffer
 	*os.File

@@ -1,4 +1,4 @@
-// Package controller has a test about all controllers, and nothing else.
+// Package controller contains only a test of all controllers.
 package controller
 
 import (
@@ -13,26 +13,26 @@ import (
 	"testing"
 )
 
-// words are the functions that may look at a reason because they choose words by it, and do nothing else.
+// words lists the functions that may compare a reason, because the comparison only selects the words of a message.
 var words = []string{
 	"instance/identity/cloud.go cloudNameObstacle", "instance/phase_eligible.go run",
 	"instance/phase_unmanaged.go unmanagedObstacle",
 	"source/machine/events.go leftAlone",
-	// The reason is a field of the spec here, which the source writes.
+	// Here the reason is a field of the spec, which the source writes.
 	"instance/phase_unmanaged.go cordonedNode", "monitoring/wanted.go departureOf",
 }
 
-// speaking are the functions that look at conditions because they write them, choose words by them, or make events and
-// metrics of them.
+// speaking lists the functions that may read conditions, because these functions write conditions, select the
+// words of a message, or create events and metrics.
 var speaking = []string{
 	"disruption/book.go tell", "disruption/controller.go count",
 	"instance/scope/scope.go PassWhatHeld",
 	"instance/status/conditions.go summarize", "instance/status/progress.go Progress", "instance/status/status.go readiness", "instance/status/status.go summarize",
 }
 
-// Conditions, their reasons, the summary and the names of phases are what people read. Whoever rewords them must not
-// change what the operator does: decisions read typed fields. Kinds of errors (remote.Reason, verb.Reason) are types of
-// their own and may be compared.
+// Conditions, their reasons, the summary and the names of phases are texts for administrators. Rewording them
+// must not change the behavior of the operator: decisions read typed fields. Kinds of errors (remote.Reason,
+// verb.Reason) are separate types and may be compared.
 func TestNoControllerDecidesByAConditionOrItsReason(t *testing.T) {
 	files, looked := token.NewFileSet(), 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -68,13 +68,13 @@ func TestNoControllerDecidesByAConditionOrItsReason(t *testing.T) {
 	}
 }
 
-// readsCondition reports whether a call looks a condition of ours up, as apimachinery's functions do.
+// readsCondition reports whether a call searches for a condition of the operator with a function of apimachinery.
 func readsCondition(call *ast.CallExpr) bool {
 	selected, ok := call.Fun.(*ast.SelectorExpr)
 	return ok && fmt.Sprint(selected.X) == "meta" && (selected.Sel.Name == "FindStatusCondition" || strings.HasPrefix(selected.Sel.Name, "IsStatusCondition"))
 }
 
-// comparisons are the expressions that a function compares with others.
+// comparisons returns the operands of all comparisons in a function.
 func comparisons(function *ast.FuncDecl) (compared []ast.Expr) {
 	ast.Inspect(function, func(node ast.Node) bool {
 		switch n := node.(type) {
@@ -103,7 +103,7 @@ func comparisons(function *ast.FuncDecl) (compared []ast.Expr) {
 	return compared
 }
 
-// output says what an expression is that people read; "" for anything else.
+// output describes an expression that is a text for administrators; "" for any other expression.
 func output(expression ast.Expr) string {
 	if call, ok := expression.(*ast.CallExpr); ok && fmt.Sprint(call.Fun) == "string" && len(call.Args) == 1 {
 		expression = call.Args[0]

@@ -1,4 +1,4 @@
-// Package fleet reads what the cluster says of its Windows hosts: their WindowsInstances, the Nodes and the
+// Package fleet reads the state of the cluster's Windows hosts: the WindowsInstances, the Nodes and the
 // WindowsDisruptionPolicy.
 package fleet
 
@@ -21,19 +21,19 @@ import (
 // Instance is a WindowsInstance.
 type Instance struct {
 	v1alpha1.WindowsInstance
-	// Raw is the object with the fields that only another release of the operator knows.
+	// Raw is the object with all fields, including those known only to another release of the operator.
 	Raw *unstructured.Unstructured
 }
 
-// Fleet is all of it at one time.
+// Fleet is a snapshot of all instances and policies.
 type Fleet struct {
-	// Instances are in the order of their names.
+	// Instances are sorted by name.
 	Instances []Instance
-	// Policies are those that an operator follows: one for each namespace with an operator.
+	// Policies are the policies of the operators: one for each namespace with an operator.
 	Policies []v1alpha1.WindowsDisruptionPolicy
 }
 
-// Read reads the instances of a namespace, or of all namespaces if none is named, and what may be disturbed there.
+// Read reads the instances and disruption policies of a namespace, or of all namespaces if the namespace is empty.
 func Read(ctx context.Context, reader client.Reader, namespace string) (Fleet, error) {
 	instances, err := ReadInstances(ctx, reader, namespace)
 	if err != nil {
@@ -46,7 +46,7 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (Fleet, e
 	return Fleet{Instances: instances, Policies: policies.Items}, nil
 }
 
-// ReadInstances reads the instances of a namespace, or of all namespaces if none is named.
+// ReadInstances reads the instances of a namespace, or of all namespaces if the namespace is empty.
 func ReadInstances(ctx context.Context, reader client.Reader, namespace string) ([]Instance, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WindowsInstanceList"))
@@ -80,7 +80,7 @@ func Events(ctx context.Context, reader client.Reader, instance Instance) ([]cor
 	return list.Items, nil
 }
 
-// Find returns the instance that goes by a name: its own, that of its Node, or its address.
+// Find returns the instance with the given name, Node name or address.
 func Find(instances []Instance, name string) (Instance, error) {
 	for _, goesBy := range []func(Instance) string{
 		func(i Instance) string { return i.Name }, NodeName, func(i Instance) string { return i.Spec.Address },
@@ -105,10 +105,10 @@ func Find(instances []Instance, name string) (Instance, error) {
 	return Instance{}, fmt.Errorf("%w %q; there are: %s", ErrUnknown, name, names(instances))
 }
 
-// ErrUnknown is of a name by which no host goes.
+// ErrUnknown is the error for a name that matches no host.
 var ErrUnknown = errors.New("no WindowsInstance, Node or address of a Windows host is")
 
-// mostNames is how many names an error lists.
+// mostNames is the maximum number of names in an error.
 const mostNames = 10
 
 func names(instances []Instance) string {
@@ -122,7 +122,7 @@ func names(instances []Instance) string {
 	return strings.Join(list, ", ")
 }
 
-// NodeName is the name of the Node of an instance; empty while it has none.
+// NodeName returns the name of the Node of an instance; empty without a Node.
 func NodeName(instance Instance) string {
 	if instance.Status.NodeRef == nil {
 		return ""
@@ -130,7 +130,7 @@ func NodeName(instance Instance) string {
 	return instance.Status.NodeRef.Name
 }
 
-// Completions are the names by which the hosts of a namespace go; none if they cannot be read.
+// Completions returns the names of the hosts of a namespace and of their Nodes; none if they cannot be read.
 func Completions(ctx context.Context, connect func() (client.Client, error), namespace string) []string {
 	reader, err := connect()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Transitions are the conditions of an instance in the order in which they came to be what they are.
+// Transitions returns the conditions of an instance, sorted by the time of the last transition.
 func Transitions(i Instance) []metav1.Condition {
 	conditions := slices.Clone(i.Status.Conditions)
 	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int {
@@ -21,7 +21,7 @@ func Transitions(i Instance) []metav1.Condition {
 	return conditions
 }
 
-// AfterFailure says in which state a change that has failed left the host.
+// AfterFailure describes the state of the host after a failed change.
 func AfterFailure(failed v1alpha1.FailedChange) string {
 	switch {
 	case failed.RolledBack:
@@ -32,11 +32,12 @@ func AfterFailure(failed v1alpha1.FailedChange) string {
 	return "The host was not rolled back."
 }
 
-// comesSoon are the reasons for which the operator is not connected to a host that is not dead.
+// comesSoon lists the reasons for a missing connection to a host that is not considered unreachable.
 var comesSoon = []string{v1alpha1.ReasonWaiting, v1alpha1.ReasonUserDataInProgress}
 
-// outOfReach says why an instance counts as dead: the operator does not get through to the host, or its kubelet no longer
-// reports. It is empty for all others. The Node may be nil, if there is none or it could not be read.
+// outOfReach returns the reason that an instance counts as unreachable: the operator cannot connect to the
+// host, or the kubelet no longer reports. It returns "" for all other instances. The Node may be nil, if it
+// does not exist or could not be read.
 func outOfReach(i Instance, node *corev1.Node) string {
 	reachable := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionReachable)
 	if reachable != nil && reachable.Status == metav1.ConditionFalse && !slices.Contains(comesSoon, reachable.Reason) {
@@ -54,7 +55,7 @@ func outOfReach(i Instance, node *corev1.Node) string {
 	return ""
 }
 
-// Health is how an instance is, the worst first.
+// Health is the health of an instance, the worst first.
 type Health int
 
 // The values of Health.
@@ -65,7 +66,7 @@ const (
 	Well
 )
 
-// HealthOf returns how an instance is, and why it is not well. The Node may be nil.
+// HealthOf returns the health of an instance, and the reason of a problem. The Node may be nil.
 func HealthOf(i Instance, node *corev1.Node) (health Health, why string) {
 	why = i.Status.NextAction
 	if obstacle := Obstacle(i); obstacle != nil && obstacle.Message != "" {

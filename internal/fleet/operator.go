@@ -14,18 +14,19 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// leaseSilence is how long the operator may leave its Lease alone: twice what OpenShift allows it.
+// leaseSilence is the maximum time without a renewal of the operator's Lease: twice OpenShift's limit.
 const leaseSilence = 5 * time.Minute
 
-// OperatorAbsence says that no operator is at work in a namespace. It is empty if one is, and if nobody can tell: an operator
-// that has hosts and no Lease was started without one.
+// OperatorAbsence returns a warning if no operator is running in a namespace. It returns "" if an operator is
+// running, or if its state cannot be determined: an operator with hosts and without a Lease was started without
+// leader election.
 func OperatorAbsence(ctx context.Context, reader client.Reader, namespace string, hasHosts bool, now time.Time) string {
 	lease := &coordinationv1.Lease{}
 	switch err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.OperatorLease}, lease); {
 	case apierrors.IsNotFound(err) && !hasHosts:
 		return fmt.Sprintf("No operator is running in namespace %s: if it is installed in another namespace, specify that with -n.", namespace)
 	case err != nil:
-		return "" // what is shown does not need it
+		return "" // the output does not depend on the Lease
 	}
 	return absence(lease, now)
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Settled reports whether an instance is Ready and up to date, so that nothing is left to do.
+// Settled reports whether an instance is Ready and up to date, so that no work remains.
 func Settled(instance Instance) bool {
 	return IsTrue(instance, v1alpha1.ConditionReady) && IsTrue(instance, v1alpha1.ConditionUpToDate)
 }
 
-// IsTrue reports whether a condition of an instance is True, and was written for the present spec.
+// IsTrue reports whether a condition of an instance is True, and was written for the current spec.
 func IsTrue(instance Instance, condition string) bool {
 	return instance.Status.ObservedGeneration == instance.Generation &&
 		meta.IsStatusConditionTrue(instance.Status.Conditions, condition)
 }
 
-// State is the word for how an instance is: its summary, or Pending while the operator has not looked at it.
+// State returns the state of an instance in one word: its summary, or Pending before the operator's first reconcile.
 func State(instance Instance) string {
 	if instance.Status.Summary == "" {
 		return "Pending"
@@ -30,7 +30,7 @@ func State(instance Instance) string {
 	return instance.Status.Summary
 }
 
-// Obstacle is the condition that says why an instance is in its state; nil if nothing stands in its way.
+// Obstacle returns the condition with the reason for an instance's state; nil if nothing blocks the instance.
 func Obstacle(instance Instance) *metav1.Condition {
 	conditions := instance.Status.Conditions
 	for i := range conditions {
@@ -41,7 +41,7 @@ func Obstacle(instance Instance) *metav1.Condition {
 	return nil
 }
 
-// Age returns how long ago something was, in the format of kubectl's ages; empty for no time.
+// Age returns the time since then in the format of kubectl's ages; empty for a zero time.
 func Age(now, then time.Time) string {
 	if then.IsZero() {
 		return ""
@@ -49,7 +49,7 @@ func Age(now, then time.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(then)))
 }
 
-// Since is when an instance came into its state.
+// Since returns the time at the start of an instance's current state.
 func Since(instance Instance) time.Time {
 	if obstacle := Obstacle(instance); obstacle != nil {
 		return obstacle.LastTransitionTime.Time
@@ -60,7 +60,7 @@ func Since(instance Instance) time.Time {
 	return instance.CreationTimestamp.Time
 }
 
-// LastSeen is when an event happened last.
+// LastSeen returns the time of the last occurrence of an event.
 func LastSeen(event corev1.Event) time.Time {
 	switch {
 	case event.Series != nil:
@@ -73,7 +73,7 @@ func LastSeen(event corev1.Event) time.Time {
 	return event.CreationTimestamp.Time
 }
 
-// Policy is the policy that says when an instance may be disturbed; nil if there is none yet.
+// Policy returns the disruption policy for an instance; nil if there is none yet.
 func (f Fleet) Policy(instance Instance) *v1alpha1.WindowsDisruptionPolicy {
 	for i := range f.Policies {
 		if f.Policies[i].Namespace == instance.Namespace {
@@ -83,7 +83,7 @@ func (f Fleet) Policy(instance Instance) *v1alpha1.WindowsDisruptionPolicy {
 	return nil
 }
 
-// Disturbance is the entry of an instance in the policy's status; nil if it is not being disturbed.
+// Disturbance returns the entry of an instance in the policy's status; nil if the instance is not being disrupted.
 func (f Fleet) Disturbance(instance Instance) *v1alpha1.Disruption {
 	policy := f.Policy(instance)
 	if policy == nil {

@@ -13,16 +13,17 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// mostOfALog is how much of the end of a log is collected, in bytes.
+// mostOfALog is the maximum collected size of a log's end, in bytes.
 const mostOfALog = 10 << 20
 
-// Limits of the logs of one node, whose kubelet says how many there are. A node has a dozen.
+// Limits of the logs of one node, because the kubelet reports their number. A node has about a dozen logs.
 const (
 	maxLogs     = 50
 	maxLogBytes = 128 << 20
 )
 
-// cluster collects what is not about one host. It reads no Secret, and of ConfigMaps only the list of hosts.
+// cluster collects the data that does not belong to one host. It reads no Secret, and only the list of hosts of
+// the ConfigMaps.
 func (c *collection) cluster(ctx context.Context, namespace string) {
 	here := client.InNamespace(namespace)
 	c.objects(ctx, "policy.yaml", v1alpha1.GroupVersion.WithKind("WindowsDisruptionPolicy"), here)
@@ -45,12 +46,12 @@ func (c *collection) cluster(ctx context.Context, namespace string) {
 	}
 }
 
-// operator collects the pods of the operator's namespace and their logs, those of former containers too.
+// operator collects the pods of the operator's namespace and their logs, including the logs of previous containers.
 func (c *collection) operator(ctx context.Context, clientset kubernetes.Interface, namespace string) {
 	c.objects(ctx, "operator/pods.yaml", kind("", "v1", "Pod"), client.InNamespace(namespace))
 	pods := &corev1.PodList{}
 	if err := c.reader.List(ctx, pods, client.InNamespace(namespace)); err != nil {
-		return // said above
+		return // already recorded above
 	}
 	for _, pod := range pods.Items {
 		for _, status := range pod.Status.ContainerStatuses {

@@ -16,15 +16,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// collection collects what can be read, and remembers what cannot. It is safe for concurrent use.
+// collection collects readable data, and records the gaps. It is safe for concurrent use.
 type collection struct {
 	reader client.Reader
 	sink   sink
 
 	mu sync.Mutex
-	// missing are lines about what could not be read.
+	// missing holds a line for each gap.
 	missing []string
-	// broken is why nothing more can be written, a full disk say.
+	// broken is the error that prevents further writes, for example a full disk.
 	broken error
 	files  int
 }
@@ -40,29 +40,29 @@ func (c *collection) write(name string, content []byte) {
 	c.files++
 }
 
-// maxGap limits a line about what could not be read, in bytes. Many quote a host.
+// maxGap is the maximum length of a line about a gap, in bytes. Many of these lines quote a host.
 const maxGap = 4096
 
-// lacks notes that something could not be read.
+// lacks records a gap.
 func (c *collection) lacks(what string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.missing = append(c.missing, text.Plain(fmt.Sprintf("%s: %v", what, err), maxGap))
 }
 
-// gaps are what could not be read, in the order of their names.
+// gaps returns the gaps, sorted by name.
 func (c *collection) gaps() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Sorted(slices.Values(c.missing))
 }
 
-// kind is a kind of objects, as this version of its group has it.
+// kind returns a kind of objects in a version of its group.
 func kind(group, version, name string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: version, Kind: name}
 }
 
-// objects writes the objects of a kind into one file. A kind that the cluster does not have is nothing that lacks.
+// objects writes the objects of a kind into one file. A kind that the cluster does not serve is no gap.
 func (c *collection) objects(ctx context.Context, file string, of schema.GroupVersionKind, options ...client.ListOption) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(of.GroupVersion().WithKind(of.Kind + "List"))
@@ -103,10 +103,11 @@ func (c *collection) yaml(file string, object interface{ UnstructuredContent() m
 	c.write(file, encoded)
 }
 
-// maxFileName is the maximum length of a file name made from foreign text, in bytes. File systems allow 255, with its extension.
+// maxFileName is the maximum length of a file name created from foreign text, in bytes. File systems allow 255
+// bytes, including the extension.
 const maxFileName = 200
 
-// fileName makes a name from outside one that has no folders in it.
+// fileName converts a foreign name to a file name without directories.
 func fileName(name string) string {
 	name = strings.NewReplacer("/", "_", `\`, "_", ":", "_").Replace(text.Plain(name, maxFileName))
 	if strings.Trim(name, ".") == "" {

@@ -1,5 +1,5 @@
-// Package gather is the command that collects for a support case what the cluster knows of its Windows hosts. It reads no
-// Secret.
+// Package gather is the command that collects the cluster's data about Windows hosts for a support case. No
+// Secret is read.
 package gather
 
 import (
@@ -24,7 +24,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// atOnce is how many hosts are collected at the same time: those that do not answer hold up a part of them only.
+// atOnce is the maximum number of hosts collected concurrently, so that unreachable hosts delay only a part of
+// the rest.
 const atOnce = 8
 
 type command struct {
@@ -35,13 +36,13 @@ type command struct {
 	overSSH         bool
 }
 
-// gatherer collects for one run of the command.
+// gatherer collects the data for one run of the command.
 type gatherer struct {
 	*collection
 	now     time.Time
 	timeout time.Duration
 	logs    func(node string) (nodelogs.Files, error)
-	// nodes are the Nodes of the cluster by name, as far as they could be read.
+	// nodes holds the Nodes of the cluster by name, as far as readable.
 	nodes map[string]corev1.Node
 }
 
@@ -50,7 +51,7 @@ func New(a *cmdutil.Access, operator podexec.Runner) *cobra.Command {
 	return newCommand(a, operator, "")
 }
 
-// NewInPod returns the command for a pod: it writes into a directory that is copied out of the pod.
+// NewInPod returns the command for a pod: the files are written into a directory that is copied out of the pod.
 func NewInPod(a *cmdutil.Access, operator podexec.Runner, directory string) *cobra.Command {
 	inPod := newCommand(a, operator, directory)
 	inPod.Short, inPod.Example = "Collect data for a support case into "+directory+", for oc adm must-gather", ""
@@ -146,7 +147,7 @@ func (c *command) connect() (*gatherer, kubernetes.Interface, error) {
 		logs: func(node string) (nodelogs.Files, error) { return nodelogs.Of(config, node) }}, clientset, nil
 }
 
-// open opens what is written to, and returns its name.
+// open opens the output, and returns its name.
 func (c *command) open(g *gatherer) (string, error) {
 	if c.directory != "" && c.file == "" {
 		if err := os.MkdirAll(c.directory, 0o750); err != nil {
@@ -187,7 +188,7 @@ func (c *command) collect(ctx context.Context, g *gatherer, clientset kubernetes
 			return nil
 		})
 	}
-	_ = work.Wait() // nothing of it fails as a whole
+	_ = work.Wait() // no goroutine returns an error
 	if c.overSSH && len(chosen) > 0 {
 		wishes, shown := make([]podexec.CollectedHost, len(chosen)), map[string]*page.Host{}
 		for n, instance := range chosen {
@@ -216,7 +217,7 @@ func isOrAre(names []string) string {
 	return "are"
 }
 
-// report says what there is, and what an administrator should look at first.
+// report prints a summary of the collected data and the next action of the administrator.
 func (c *command) report(g *gatherer, place string, f fleet.Fleet, chosen int) error {
 	lines := []string{fmt.Sprintf("%s: %d files of %s. Start with index.html", place, g.files, text.Counted(chosen, "host"))}
 	dead, troubled := g.unwell(f.Instances)

@@ -17,11 +17,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodelogs"
 )
 
-// kubeletLimit is how long a kubelet may take to send the logs. One that is slower has them read over SSH or not at all.
+// kubeletLimit is the timeout for the logs from a kubelet. The logs of a slower kubelet are read over SSH or
+// not at all.
 const kubeletLimit = 20 * time.Second
 
-// host collects what is known of one host: also of one that never became a node. It returns what the page shows of it, and
-// whether its kubelet has served the logs.
+// host collects the data of one host, including hosts that never became nodes. It returns the host's section of
+// the page, and whether the kubelet has served the logs.
 func (g *gatherer) host(ctx context.Context, f fleet.Fleet, i fleet.Instance) (shown page.Host, served bool) {
 	folder := folderOf(i.Name)
 	leaveOut(i.Raw)
@@ -50,8 +51,8 @@ func (g *gatherer) host(ctx context.Context, f fleet.Fleet, i fleet.Instance) (s
 	return shown, served
 }
 
-// serviceLogs collects the end of each service's log, and returns the files, and whether the kubelet serves logs. One that
-// does not answer is asked once.
+// serviceLogs collects the end of each service's log. It returns the files, and whether the kubelet serves
+// logs. A kubelet that does not respond is queried once.
 func (g *gatherer) serviceLogs(ctx context.Context, folder, node string) (written []string, served bool) {
 	files, err := g.logs(node)
 	var services []string
@@ -76,7 +77,7 @@ func (g *gatherer) serviceLogs(ctx context.Context, folder, node string) (writte
 	return written, true
 }
 
-// serviceLog returns the size of a log, and reports whether there is one.
+// serviceLog returns the size of a log, and reports whether the log exists.
 func (g *gatherer) serviceLog(ctx context.Context, files nodelogs.Files, file, service string) (size int, found bool) {
 	path, err := files.Current(ctx, service)
 	if errors.Is(err, logprinter.ErrNotThere) {
@@ -94,7 +95,7 @@ func (g *gatherer) serviceLog(ctx context.Context, files nodelogs.Files, file, s
 	return len(part.Body), true
 }
 
-// readNodes reads the Nodes of the cluster: what their kubelets report tells which hosts are dead.
+// readNodes reads the Nodes of the cluster: the reports of the kubelets show which hosts are unreachable.
 func (g *gatherer) readNodes(ctx context.Context) map[string]corev1.Node {
 	list := &corev1.NodeList{}
 	if err := g.reader.List(ctx, list); err != nil {
@@ -107,7 +108,7 @@ func (g *gatherer) readNodes(ctx context.Context) map[string]corev1.Node {
 	return nodes
 }
 
-// unwell are the names of the instances that are out of reach, and of those that are not Ready although they are not.
+// unwell returns the names of the unreachable instances, and of the instances that are not Ready for another reason.
 func (g *gatherer) unwell(instances []fleet.Instance) (dead, others []string) {
 	for _, i := range instances {
 		var node *corev1.Node

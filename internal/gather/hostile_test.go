@@ -27,7 +27,7 @@ func (s sizes) add(name string, content []byte) error {
 func TestAHostileKubeletCannotFillTheArchive(t *testing.T) {
 	for name, c := range map[string]struct {
 		services, size int // of each log
-		files          int // as are collected at most
+		files          int // maximum number of collected files
 	}{
 		"by many logs":  {services: 5000, size: 10, files: maxLogs},
 		"by long logs":  {services: 40, size: mostOfALog, files: maxLogBytes/mostOfALog + 1},

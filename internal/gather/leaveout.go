@@ -5,11 +5,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// leftOut stands where a value was.
+// leftOut replaces a removed value.
 const leftOut = "(left out)"
 
-// leaveOut takes away what may hold secrets although the object is no Secret: the values of
-// environment variables, arguments, and the copy of both that kubectl apply keeps. Managed fields are noise.
+// leaveOut removes possible secrets from an object that is no Secret: the values of environment variables,
+// arguments, and kubectl apply's copy of both. Managed fields are removed as noise.
 func leaveOut(object *unstructured.Unstructured) {
 	object.SetManagedFields(nil)
 	annotations := object.GetAnnotations()

@@ -16,23 +16,23 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
-// The files of a host that have what its agent tells, what the operator would change there, and what the agent has said when
-// its verbs were run last.
+// The files of a host for the state reported by its agent, the pending changes, and the output of the latest
+// agent commands.
 const (
 	hostFileName = "host.json"
 	planName     = "plan.txt"
 	runsName     = "last-verbs.txt"
 )
 
-// answerAllowance is how long the operator may take besides the hosts, and leaveAllowance besides the time of each to end
-// what runs there and delete what it has brought.
+// answerAllowance is the time that the operator may need besides the hosts. leaveAllowance is the additional
+// time for each host to end running commands and delete copied files.
 const answerAllowance, leaveAllowance = time.Minute, 40 * time.Second
 
-// mostSaid is how much of what the operator's command says besides is kept, in bytes.
+// mostSaid is the maximum kept size of the error output of the operator's command, in bytes.
 const mostSaid = 4 << 10
 
-// overSSH collects what the operator reads from the hosts: how they are and what has happened on them, and the logs that no
-// kubelet has served. Hosts that do not answer end nothing.
+// overSSH collects the data that the operator reads from the hosts: their state, recent events, and the logs
+// that no kubelet has served. Unreachable hosts do not end the collection.
 func (g *gatherer) overSSH(ctx context.Context, operator podexec.Runner, wishes []podexec.CollectedHost, hosts map[string]*page.Host) {
 	const missing = "data that the operator reads from hosts over SSH"
 	request, err := json.Marshal(podexec.CollectRequest{Hosts: wishes})
@@ -58,7 +58,7 @@ func (g *gatherer) overSSH(ctx context.Context, operator podexec.Runner, wishes 
 		}
 		if err != nil {
 			g.lacks(missing, cut(err, open, len(wishes)))
-			open = nil // one line says it of all
+			open = nil // one line covers all hosts
 			break
 		}
 		if open[report.Name] {
@@ -72,7 +72,7 @@ func (g *gatherer) overSSH(ctx context.Context, operator podexec.Runner, wishes 
 	}
 }
 
-// cut explains why reports of hosts are missing, and of which if there are reports of others.
+// cut adds the names of the hosts without a report to the error, if other hosts have reports.
 func cut(err error, open map[string]bool, hosts int) error {
 	if len(open) == 0 || len(open) == hosts {
 		return err
@@ -80,7 +80,7 @@ func cut(err error, open map[string]bool, hosts int) error {
 	return fmt.Errorf("%w. There is no report of %s", err, strings.Join(slices.Sorted(maps.Keys(open)), ", "))
 }
 
-// ask has the operator's command write its reports.
+// ask runs the operator's command, which writes its reports.
 func (g *gatherer) ask(ctx context.Context, operator podexec.Runner, request []byte, reports io.Writer) error {
 	said := &saying{}
 	status, err := operator.Run(ctx, []string{podexec.CollectCommand, fmt.Sprintf("--%s=%s", podexec.CollectTimeout, g.timeout)},
@@ -91,7 +91,7 @@ func (g *gatherer) ask(ctx context.Context, operator podexec.Runner, request []b
 	return err
 }
 
-// report writes what the operator has found out about a host.
+// report writes the operator's report of a host.
 func (g *gatherer) report(report podexec.CollectReport, shown *page.Host) {
 	folder := folderOf(report.Name)
 	add := func(file string, content []byte) {
@@ -125,10 +125,10 @@ func (g *gatherer) report(report podexec.CollectReport, shown *page.Host) {
 	}
 }
 
-// folderOf is the folder of a host.
+// folderOf returns the directory of a host.
 func folderOf(name string) string { return "hosts/" + fileName(name) + "/" }
 
-// saying keeps the beginning of what is written to it.
+// saying keeps the beginning of the written data.
 type saying struct{ bytes.Buffer }
 
 // Write implements io.Writer.

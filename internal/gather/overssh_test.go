@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
-// operator answers in place of one.
+// operator is a fake of the operator's command.
 type operator func(request podexec.CollectRequest, streams podexec.Streams) (int, error)
 
 func (o operator) Run(_ context.Context, arguments []string, streams podexec.Streams) (int, error) {
@@ -36,7 +36,7 @@ func says(text string, status int, err error) operator {
 	}
 }
 
-// gathered has the operator look at two hosts, and returns the files, what lacks, and the files that the page shows.
+// gathered collects two hosts, and returns the files, the gaps, and the files shown in the page.
 func gathered(t *testing.T, o operator) (files map[string]string, gaps []string, shown []string) {
 	t.Helper()
 	into := memory{}
@@ -46,7 +46,7 @@ func gathered(t *testing.T, o operator) (files map[string]string, gaps []string,
 	return into, g.gaps(), hosts["win-1"].Files
 }
 
-// memory keeps files.
+// memory keeps files in memory.
 type memory map[string]string
 
 func (m memory) add(name string, content []byte) error { m[name] = string(content); return nil }
@@ -61,7 +61,7 @@ func TestWhatTheOperatorTellsOfHostsIsWritten(t *testing.T) {
 		out := json.NewEncoder(streams.Out)
 		return 0, errors.Join(
 			out.Encode(podexec.CollectReport{Name: "win-2", Error: "host 10.0.0.2: no TCP connection", Plan: "win-2: not known\n"}),
-			out.Encode(podexec.CollectReport{Name: "../../win-3", Found: []byte(`{}`)}), // that nobody has asked for
+			out.Encode(podexec.CollectReport{Name: "../../win-3", Found: []byte(`{}`)}), // an unrequested host
 			out.Encode(podexec.CollectReport{Name: "win-1", Found: []byte(`{"facts":1}`), Gaps: []string{"logs: no folder"},
 				Plan: "win-1: no change\n", Runs: "apply\n",
 				Logs: map[string][]byte{"kubelet": []byte("one\n"), "../x": []byte("two\n")}}))

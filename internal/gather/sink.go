@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// sink takes files. It is safe for concurrent use.
+// sink writes files, and is safe for concurrent use.
 type sink interface {
-	// add writes a file; its name has slashes.
+	// add writes a file; its name contains slashes.
 	add(name string, content []byte) error
-	// finish makes what was written last.
+	// finish completes the output.
 	finish() error
-	// discard takes away what is not finished. After finish it does nothing.
+	// discard deletes incomplete output. After finish, discard does nothing.
 	discard()
 }
 
-// folder writes files below a directory, which is there.
+// folder writes files below an existing directory.
 type folder struct{ directory string }
 
 func (f folder) add(name string, content []byte) error {
@@ -38,7 +38,7 @@ func (f folder) finish() error { return nil }
 
 func (f folder) discard() {}
 
-// archive is a tar file, compressed. It has another name until it is whole.
+// archive is a compressed tar file. The file has a temporary name until it is complete.
 type archive struct {
 	mu         sync.Mutex
 	name       string
@@ -58,7 +58,7 @@ func newArchive(name string, now time.Time) (*archive, error) {
 	return &archive{name: name, file: file, compressed: compressed, tar: tar.NewWriter(compressed), now: now}, nil
 }
 
-// top is the folder in the archive that has all files.
+// top is the top directory in the archive.
 const top = "windows-gather"
 
 func (a *archive) add(name string, content []byte) error {
@@ -96,8 +96,8 @@ func (a *archive) discard() {
 	if a.finished {
 		return
 	}
-	_ = a.file.Close()              // it is deleted
-	err := os.Remove(a.file.Name()) // as good as it can be
+	_ = a.file.Close()              // the file is deleted
+	err := os.Remove(a.file.Name()) // best effort
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		fmt.Fprintln(os.Stderr, "Warning:", err)
 	}

@@ -8,35 +8,35 @@ import (
 // Exclusion is an exclusion from the scans of Microsoft Defender Antivirus.
 type Exclusion struct {
 	Kind ExclusionKind `json:"kind"`
-	// Value is the absolute path of a program for ExcludeProcess, of a file or folder for ExcludePath.
+	// Value is the absolute path of a program for ExcludeProcess, or of a file or directory for ExcludePath.
 	Value string `json:"value"`
 }
 
-// ExclusionKind is what an exclusion is about.
+// ExclusionKind is the subject of an exclusion.
 type ExclusionKind string
 
 // Kinds of exclusions.
 const (
-	// ExcludeProcess leaves out the files that a program opens, but not the program itself.
+	// ExcludeProcess excludes the files that a program opens, but not the program itself.
 	ExcludeProcess ExclusionKind = "Process"
-	// ExcludePath leaves out a file or folder.
+	// ExcludePath excludes a file or directory.
 	ExcludePath ExclusionKind = "Path"
 )
 
-// Is reports whether two exclusions are the same to Windows.
+// Is reports whether Windows treats the two exclusions as equal.
 func (e Exclusion) Is(other Exclusion) bool {
 	return e.Kind == other.Kind && strings.EqualFold(e.Value, other.Value)
 }
 
-// Names of Microsoft Defender Antivirus. They are the same in all languages of Windows.
+// Names of Microsoft Defender Antivirus, the same in all languages of Windows.
 const (
 	DefenderService = "WinDefend"
 	DefenderProgram = "MsMpEng.exe"
 )
 
-// DefenderAtWork reports whether Microsoft Defender Antivirus is at work: its service runs, in its own program. Names
-// that merely begin with "Windows Defender" belong to others too, such as the firewall, and the program alone may
-// belong to a scan at the command line.
+// DefenderAtWork reports whether Microsoft Defender Antivirus is active: the service WinDefend runs in a process of
+// the program MsMpEng.exe. The prefix "Windows Defender" is not sufficient because other components, such as the
+// firewall, have the same prefix. MsMpEng.exe without the service may belong to a command-line scan.
 func DefenderAtWork(services []Service, processes []Process) bool {
 	for _, service := range services {
 		if strings.EqualFold(service.Name, DefenderService) && service.State == ServiceRunning && service.PID != 0 {

@@ -2,9 +2,9 @@ package host
 
 import "strings"
 
-// CommandLine joins a program and its arguments into the one string that CreateProcess and the service control manager
-// take, quoted so that CommandLineToArgvW gives the same words back. Source: "Parsing C++ command-line arguments",
-// Microsoft C runtime documentation.
+// CommandLine joins a program and its arguments into the single string that CreateProcess and the service control
+// manager require. The words are quoted so that CommandLineToArgvW returns the same words. Source: "Parsing C++
+// command-line arguments", Microsoft C runtime documentation.
 func CommandLine(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
@@ -25,7 +25,7 @@ func quoteWord(word string) string {
 		case '\\':
 			backslashes++
 		case '"':
-			// Backslashes before a quote are doubled, the quote itself is escaped.
+			// Backslashes before a quote are doubled, and the quote is escaped.
 			b.WriteString(strings.Repeat(`\`, backslashes+1))
 			backslashes = 0
 		default:
@@ -39,7 +39,7 @@ func quoteWord(word string) string {
 	return b.String()
 }
 
-// SplitCommandLine takes a command line apart as CommandLineToArgvW does.
+// SplitCommandLine splits a command line like CommandLineToArgvW.
 func SplitCommandLine(line string) []string {
 	var words []string
 	var word strings.Builder

@@ -11,7 +11,7 @@ import (
 )
 
 func TestCommandLine(t *testing.T) {
-	// From "Parsing C++ command-line arguments": what is quoted how.
+	// The quoting rules are from "Parsing C++ command-line arguments".
 	for name, c := range map[string]struct {
 		words []string
 		line  string
@@ -61,7 +61,7 @@ func TestSplitCommandLine(t *testing.T) {
 }
 
 func TestEveryCommandLineComesApartAsItWasPutTogether(t *testing.T) {
-	// The characters that mean something are drawn much more often than others.
+	// Characters with a special meaning are drawn much more often than the rest.
 	word := rapid.OneOf(rapid.StringOf(rapid.RuneFrom([]rune("ab \t\n\v\\\"'-=äß"))), rapid.String())
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(word).Draw(t, "words")

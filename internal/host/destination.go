@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// ParseDestination reads the destination of a route: IPv4 in CIDR form, without bits behind the prefix. The default
-// route is refused: nothing here may change it.
+// ParseDestination parses the destination of a route: an IPv4 network in CIDR notation without host bits. The
+// default route is rejected because the agent must never change it.
 func ParseDestination(destination string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(destination)
 	switch {

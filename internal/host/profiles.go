@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// FirewallProfiles are kinds of networks: one or more of the three, in this order and separated by commas, or
-// AllProfiles.
+// FirewallProfiles is AllProfiles, or one or more of the three network profiles, in this order and separated by
+// commas.
 type FirewallProfiles string
 
 // The profiles of Windows Defender Firewall.
@@ -18,12 +18,12 @@ const (
 	profilesInWords                  = ","
 )
 
-// Profiles returns all kinds, in their order.
+// Profiles returns all profiles in their order.
 func Profiles() []FirewallProfiles {
 	return []FirewallProfiles{ProfileDomain, ProfilePrivate, ProfilePublic}
 }
 
-// ProfilesOf returns the value for these kinds: AllProfiles for all three.
+// ProfilesOf returns the value for these profiles, and AllProfiles for all three.
 func ProfilesOf(kinds ...FirewallProfiles) FirewallProfiles {
 	var words []string
 	for _, each := range Profiles() {
@@ -37,18 +37,18 @@ func ProfilesOf(kinds ...FirewallProfiles) FirewallProfiles {
 	return FirewallProfiles(strings.Join(words, profilesInWords))
 }
 
-// Has reports whether the kind is among them.
+// Has reports whether p includes the profile.
 func (p FirewallProfiles) Has(kind FirewallProfiles) bool {
 	return p == AllProfiles || slices.Contains(p.kinds(), kind)
 }
 
-// Valid reports whether each kind is one of the three.
+// Valid reports whether each profile is one of the three.
 func (p FirewallProfiles) Valid() bool {
 	return p == AllProfiles ||
 		!slices.ContainsFunc(p.kinds(), func(kind FirewallProfiles) bool { return !slices.Contains(Profiles(), kind) })
 }
 
-// Normal returns the same kinds in their order.
+// Normal returns the same profiles in their order.
 func (p FirewallProfiles) Normal() FirewallProfiles {
 	if p == AllProfiles {
 		return p

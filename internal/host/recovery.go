@@ -8,7 +8,7 @@ import (
 // RecoveryKind is the kind of an action after a crash of a service (SC_ACTION_TYPE).
 type RecoveryKind string
 
-// Kinds of actions after a crash. A kind that is not known here is its number.
+// Kinds of actions after a crash. An unknown kind is represented by its number.
 const (
 	RecoveryNone       RecoveryKind = "None"
 	RecoveryRestart    RecoveryKind = "Restart"
@@ -25,10 +25,10 @@ type RecoveryAction struct {
 
 // Recovery is the complete reaction of Windows to crashes of a service, except for the reset period.
 type Recovery struct {
-	Actions       []RecoveryAction `json:"actions,omitempty"` // the last one counts for all later crashes
+	Actions       []RecoveryAction `json:"actions,omitempty"` // the last action applies to all later crashes
 	Command       string           `json:"command,omitempty"`
 	RebootMessage string           `json:"rebootMessage,omitempty"`
-	// AfterErrors is true if a process that reports an error when it stops counts as crashed, too.
+	// AfterErrors is true if a process that stops with an error also counts as crashed.
 	AfterErrors bool `json:"afterErrors,omitempty"`
 }
 
@@ -36,8 +36,8 @@ type Recovery struct {
 // contain it without a Recovery.
 const noRestart time.Duration = -1
 
-// FullRecovery returns the complete recovery that the configuration requires: Recovery if set, else a restart for each
-// of RestartDelays, also after errors. Records of earlier versions of the agent have RestartDelays only.
+// FullRecovery returns the complete recovery that the configuration requires: Recovery if set, otherwise a restart
+// for each of RestartDelays, also after errors. Records of earlier versions of the agent have RestartDelays only.
 func (c ServiceConfig) FullRecovery() Recovery {
 	if c.Recovery != nil {
 		full := *c.Recovery

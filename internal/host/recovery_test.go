@@ -13,7 +13,7 @@ func TestRecoveriesAreKeptCompletely(t *testing.T) {
 	for name, c := range map[string]struct {
 		recovery Recovery
 		delays   []time.Duration
-		simple   bool // RestartDelays are enough
+		simple   bool // RestartDelays are sufficient
 	}{
 		"no actions":                       {Recovery{}, nil, true},
 		"restarts, also after errors":      {Recovery{Actions: []RecoveryAction{restart}, AfterErrors: true}, []time.Duration{time.Second}, true},
@@ -58,7 +58,7 @@ func TestRecordsOfEarlierVersionsHaveRestartDelaysOnly(t *testing.T) {
 		t.Errorf("recovery (-want +got):\n%s", diff)
 	}
 	restored := ServiceConfig{}
-	restored.SetRecovery(want) // as the service shows it when it is restored
+	restored.SetRecovery(want) // the configuration read from the service after its restoration
 	if !restored.FullRecovery().Equal(record.FullRecovery()) {
 		t.Errorf("restored to %+v", restored.FullRecovery())
 	}

@@ -6,5 +6,5 @@ type RegistryName struct {
 	Name string `json:"name"`
 }
 
-// String returns the name as registry editors show it.
+// String returns the name in the notation of registry editors.
 func (n RegistryName) String() string { return `HKLM\` + n.Key + `\` + n.Name }

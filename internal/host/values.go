@@ -2,25 +2,26 @@ package host
 
 import "time"
 
-// SystemInfo holds a Windows machine's facts about itself.
+// SystemInfo holds the facts that a Windows machine reports about itself.
 type SystemInfo struct {
 	Product         string    `json:"product"`                   // "Windows Server 2022 Datacenter"
 	Edition         string    `json:"edition"`                   // "ServerDatacenter"
 	Version         string    `json:"version"`                   // "10.0.20348"
 	Revision        int       `json:"revision"`                  // update build revision: 681 in 20348.681
 	Architecture    string    `json:"architecture"`              // "amd64"
-	HostName        string    `json:"hostName"`                  // DNS host name in force
-	PendingHostName string    `json:"pendingHostName,omitempty"` // in force after the next reboot; empty when none waits
+	HostName        string    `json:"hostName"`                  // current DNS host name
+	PendingHostName string    `json:"pendingHostName,omitempty"` // after the next reboot, if a change is pending
 	Domain          string    `json:"domain,omitempty"`          // primary DNS suffix
-	MachineID       string    `json:"machineID"`                 // stays the same over reboots; cloned images may share it
+	MachineID       string    `json:"machineID"`                 // unchanged by reboots; cloned images may share it
 	BootID          string    `json:"bootID"`                    // differs after each boot
 	BootTime        time.Time `json:"bootTime"`
-	Addresses       []string  `json:"addresses"`               // IPv4, the default route's first; not that of SourceVIPEndpoint
+	Addresses       []string  `json:"addresses"`               // IPv4, default route first; not of SourceVIPEndpoint
 	StaticAddress   bool      `json:"staticAddress,omitempty"` // the adapter of the default route does not use DHCP
 	MemoryBytes     int64     `json:"memoryBytes"`
 	FreeDiskBytes   int64     `json:"freeDiskBytes"` // of the system volume
 	RebootPending   bool      `json:"rebootPending"`
-	// SSHBlocked are the firewall profiles in which a group policy excludes the machine's own rules and has none for SSH.
+	// SSHBlocked lists the firewall profiles that block SSH: a group policy disables the machine's own rules and has
+	// no rule for SSH.
 	SSHBlocked []FirewallProfiles `json:"sshBlocked,omitempty"`
 }
 
@@ -36,7 +37,7 @@ const (
 	FeatureDisablePending FeatureState = "DisablePending"
 )
 
-// StartType is when Windows starts a service.
+// StartType determines when Windows starts a service.
 type StartType string
 
 // Start types.
@@ -57,66 +58,67 @@ const (
 	ServiceStopPending  ServiceState = "StopPending"
 )
 
-// ServiceConfig is everything that the service control manager keeps of a service.
+// ServiceConfig is the configuration of a service in the service control manager.
 type ServiceConfig struct {
 	Name         string    `json:"name"`
 	DisplayName  string    `json:"displayName,omitempty"`
 	Description  string    `json:"description,omitempty"`
-	CommandLine  string    `json:"commandLine"` // exact, quoted as by CommandLine
+	CommandLine  string    `json:"commandLine"` // exact, quoted by CommandLine
 	StartType    StartType `json:"startType"`
 	Dependencies []string  `json:"dependencies,omitempty"`
 	Environment  []string  `json:"environment,omitempty"` // NAME=value
-	// RestartDelays are the delays before the first, second, … restart after a crash; the last counts for all later ones.
-	// Empty: no restart. A negative delay stands for another action, which is in Recovery.
+	// RestartDelays are the delays before the first, second, … restart after a crash. The last delay applies to all
+	// later crashes. Empty means no restart. A negative delay represents another action, which Recovery contains.
 	RestartDelays []time.Duration `json:"restartDelays,omitempty"`
-	// ResetPeriod is the time without a crash after which the count starts again.
+	// ResetPeriod is the time without a crash after which Windows resets the crash count.
 	ResetPeriod time.Duration `json:"resetPeriod,omitempty"`
-	// Recovery is the complete recovery after crashes, if it is more than restarts after RestartDelays. Nil for services of
-	// the operator. See FullRecovery and SetRecovery.
+	// Recovery is the complete recovery after crashes, if RestartDelays cannot express it. Recovery is nil for
+	// services of the operator. See FullRecovery and SetRecovery.
 	Recovery *Recovery `json:"recovery,omitempty"`
-	// DelayedStart is true if Windows starts the service some minutes after a boot. It counts for StartAutomatic only.
+	// DelayedStart is true if Windows starts the service some minutes after a boot. It applies to StartAutomatic
+	// only.
 	DelayedStart bool `json:"delayedStart,omitempty"`
 }
 
-// Service is a service and its present state.
+// Service is a service and its current state.
 type Service struct {
 	ServiceConfig
 	State    ServiceState `json:"state"`
 	PID      int          `json:"pid,omitempty"`
-	ExitCode int          `json:"exitCode,omitempty"` // of the last run, when it is stopped
-	// RunningCommandLine is what the present process was started with; it differs from CommandLine after a change without
-	// restart.
+	ExitCode int          `json:"exitCode,omitempty"` // of the last run, if stopped
+	// RunningCommandLine is the command line of the running process. It differs from CommandLine after a change
+	// without restart.
 	RunningCommandLine string `json:"runningCommandLine,omitempty"`
 }
 
-// Access says who may read and change a file or folder.
+// Access defines the permissions of a file or directory.
 type Access string
 
 const (
-	// AccessInherited takes the permissions of the folder above.
+	// AccessInherited inherits the permissions of the parent directory.
 	AccessInherited Access = "Inherited"
-	// AccessAdministrators allows SYSTEM and the Administrators group only, and inherits nothing from above.
+	// AccessAdministrators allows access only to SYSTEM and the Administrators group, and inherits no permissions.
 	AccessAdministrators Access = "Administrators"
-	// AccessReadable is for folders: all users may read, but only SYSTEM and the Administrators group change what lies
-	// directly in the folder; it inherits nothing from above. What is made below gets the permissions that a fresh Windows
-	// hands down from C:\: users may read everything, and add to folders.
+	// AccessReadable is for directories. All users may read, only SYSTEM and the Administrators group may change the
+	// direct entries, and no permissions are inherited. New entries below get the default permissions below C:\ of a
+	// new Windows installation: users may read everything and add entries to directories.
 	AccessReadable Access = "Readable"
 )
 
-// Closed reports whether only SYSTEM and the Administrators group may change an entry that has the access.
+// Closed reports whether only SYSTEM and the Administrators group may change an entry with this access.
 func (a Access) Closed() bool { return a == AccessAdministrators || a == AccessReadable }
 
-// WriteOptions says how a file is written.
+// WriteOptions specifies how a file is written.
 type WriteOptions struct {
 	Access Access
-	// Exclusive fails with ErrExist when the file is there.
+	// Exclusive fails with ErrExist if the file exists.
 	Exclusive bool
-	// Append adds to the end of a file that is there instead of replacing it, which then keeps its access. A writer that
-	// is killed may leave a part of the addition.
+	// Append appends to an existing file instead of replacing it, and keeps the access of the file. A killed writer
+	// may leave a part of the addition.
 	Append bool
 }
 
-// FileInfo describes one entry of a folder.
+// FileInfo describes one entry of a directory.
 type FileInfo struct {
 	Path       string    `json:"path"`
 	Name       string    `json:"name"`
@@ -125,8 +127,8 @@ type FileInfo struct {
 	Modified   time.Time `json:"modified"`
 	LinkTarget string    `json:"linkTarget,omitempty"`
 	Access     Access    `json:"access"`
-	// Foreign is true when an account other than SYSTEM, Administrators and TrustedInstaller owns the entry or has an
-	// explicit right to change its permissions: what lies there, and how long, is up to that account.
+	// Foreign is true if an account other than SYSTEM, Administrators and TrustedInstaller owns the entry or has an
+	// explicit right to change its permissions. That account controls the content and the existence of the entry.
 	Foreign bool `json:"foreign,omitempty"`
 }
 
@@ -138,7 +140,7 @@ type FirewallRule struct {
 	LocalPort   int    `json:"localPort"`
 	Enabled     bool   `json:"enabled"`
 	Allow       bool   `json:"allow"`
-	// Profiles are the kinds of networks that the rule is for.
+	// Profiles are the network profiles of the rule.
 	Profiles FirewallProfiles `json:"profiles,omitempty"`
 }
 
@@ -147,10 +149,10 @@ type HNSNetwork struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`   // "Overlay"
 	Subnet string `json:"subnet"` // CIDR
-	// ManagementIP is the address of the adapter that the network uses; empty if Windows does not report it.
+	// ManagementIP is the address of the network's adapter, or empty if Windows does not report it.
 	ManagementIP string `json:"managementIP,omitempty"`
-	// NoHostRoute is true if Windows lists policies of the network, and none of them lets the machine and the network's
-	// endpoints reach each other. Where Windows lists no policy, nothing is known of them.
+	// NoHostRoute is true if Windows lists policies of the network and none of the policies lets the machine and the
+	// network's endpoints reach each other. If Windows lists no policy, their reachability is unknown.
 	NoHostRoute bool `json:"noHostRoute,omitempty"`
 }
 
@@ -159,15 +161,15 @@ type HNSEndpoint struct {
 	Name    string `json:"name"`
 	Network string `json:"network"`
 	Address string `json:"address"`
-	// Attached is true when something receives what is sent to the endpoint: the machine itself, or a container.
+	// Attached is true if the machine or a container receives the packets for the endpoint.
 	Attached bool `json:"attached,omitempty"`
-	// Adapter identifies the adapter that the machine has for an attached endpoint, as the registry names it ("{GUID}").
-	// Empty for an endpoint of a container, and while Windows shows no such adapter.
+	// Adapter is the registry name ("{GUID}") of the machine's adapter for an attached endpoint. It is empty for a
+	// container's endpoint and while Windows reports no such adapter.
 	Adapter string `json:"adapter,omitempty"`
 }
 
-// SourceVIPEndpoint is the name of the endpoint that is attached to the machine for kube-proxy. By it the adapter is
-// known that Windows makes then: it never has the machine's own address or default route.
+// SourceVIPEndpoint is the name of the endpoint that is attached to the machine for kube-proxy. The name identifies
+// the resulting adapter, which never has the machine's own address or default route.
 const SourceVIPEndpoint = "VIPEndpoint"
 
 // Process is a running process.
@@ -176,25 +178,25 @@ type Process struct {
 	Parent int    `json:"parent"`
 	Name   string `json:"name"` // "containerd-shim-runhcs-v1.exe"
 	Path   string `json:"path"`
-	// Started is when it began, by the host's clock as it was then. Zero where Windows does not tell.
+	// Started is the start time according to the host clock at the start, or zero if Windows does not report it.
 	Started time.Time `json:"-"`
 }
 
-// RuntimeStatus is a container runtime's own report.
+// RuntimeStatus is the status reported by a container runtime.
 type RuntimeStatus struct {
 	Name    string `json:"name"`    // "containerd"
 	Version string `json:"version"` // "v2.4.2"
 	Ready   bool   `json:"ready"`
 }
 
-// Sandbox is a pod as the container runtime knows it.
+// Sandbox is a pod in the container runtime.
 type Sandbox struct {
 	ID        string `json:"id"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"` // of the pod
 }
 
-// EventLevel is how much an event matters.
+// EventLevel is the severity of an event.
 type EventLevel string
 
 // Levels of events.
@@ -208,11 +210,11 @@ const (
 type Event struct {
 	Source  string     `json:"source"` // "windows-instance-config-daemon"
 	Level   EventLevel `json:"level"`
-	ID      uint32     `json:"id"` // 1 to 1000, which is what the message file of Windows' eventcreate.exe covers
+	ID      uint32     `json:"id"` // 1 to 1000, the range of the message file of Windows' eventcreate.exe
 	Message string     `json:"message"`
 }
 
-// LoggedEvent is an event as it is in a log.
+// LoggedEvent is an event read from a log.
 type LoggedEvent struct {
 	Time time.Time `json:"time"`
 	Event

@@ -26,10 +26,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// mostInput is how large the input of a command may be, in bytes.
+// mostInput is the maximum size of the input of a command, in bytes.
 const mostInput = 8 << 20
 
-// input reads the JSON document that a command begins its standard input with.
+// input reads the JSON document at the start of a command's standard input.
 func input(command *cobra.Command, document any) error {
 	if err := json.NewDecoder(io.LimitReader(command.InOrStdin(), mostInput)).Decode(document); err != nil {
 		return fmt.Errorf("read the input of %s: %w", command.Name(), err)
@@ -59,7 +59,7 @@ func collectCommand(configure func() (operator.Config, error)) *cobra.Command {
 	return command
 }
 
-// collect reads the state of hosts, and writes a report for each.
+// collect reads the state of hosts, and writes a report for each host.
 func (i *inspector) collect(ctx context.Context, wishes []podexec.CollectedHost, limit time.Duration, write func(podexec.CollectReport) error) error {
 	instances, err := fleet.ReadInstances(ctx, i.reader, i.Namespace)
 	if err != nil {
@@ -99,17 +99,17 @@ func (i *inspector) collect(ctx context.Context, wishes []podexec.CollectedHost,
 	return failed
 }
 
-// look looks at hosts for a support case.
+// look holds the settings for collecting the state of hosts for a support case.
 type look struct {
 	*inspector
 	key        sshkey.Key
 	limit      time.Duration // for one host
 	cluster    nodespec.Cluster
-	noPlan     error // why there is no plan of any host
+	noPlan     error // reason for a missing plan of all hosts
 	forecaster forecast.Forecaster
 }
 
-// at looks at one host.
+// at collects the state of one host.
 func (l look) at(ctx context.Context, instance *v1alpha1.WindowsInstance, wish podexec.CollectedHost) podexec.CollectReport {
 	report := podexec.CollectReport{Name: wish.Name}
 	ctx, cancel := context.WithTimeoutCause(ctx, l.limit, errHostTimeout)
@@ -146,31 +146,33 @@ func (l look) at(ctx context.Context, instance *v1alpha1.WindowsInstance, wish p
 	return report
 }
 
-// plan returns what the operator would change on the host now.
+// plan returns the operator's next changes of the host.
 func (l look) plan(ctx context.Context, stay *visit.Visit, instance *v1alpha1.WindowsInstance) forecast.Forecast {
 	if l.noPlan != nil {
 		return l.forecaster.Unknown(instance, l.noPlan.Error())
 	}
-	made, _ := l.forecaster.At(ctx, stay, instance, l.cluster, l.key) // what is left on the host, its end tells
+	made, _ := l.forecaster.At(ctx, stay, instance, l.cluster, l.key) // Leave reports files left on the host
 	if ctx.Err() != nil {
 		return l.forecaster.Unknown(instance, stages{instance.Spec.Address, l.limit, l.limit}.failed("the agent's plan", context.Cause(ctx)))
 	}
 	return made
 }
 
-// errHostTimeout is the cause that ends the look at one host.
+// errHostTimeout is the cause that ends the work on one host.
 var errHostTimeout = errors.New("the time for one host is over")
 
-// loginLimit is how much of the time for one host its login may take, so that hosts that are dead hold up the others less.
+// loginLimit is the part of a host's time limit that its login may use, so that unreachable hosts delay all
+// other hosts less.
 func loginLimit(host time.Duration) time.Duration { return min(host, max(20*time.Second, host/6)) }
 
-// stages say how far a host came in its time: that for all, and that in which a stage was to end.
+// stages describes the progress on a host within its time: the limit for all stages, and the limit of the
+// current stage.
 type stages struct {
 	address  string
 	all, end time.Duration
 }
 
-// failed returns why a stage of the look at a host has failed, in words.
+// failed describes the failure of a stage.
 func (s stages) failed(stage string, err error) string {
 	if errors.Is(err, errHostTimeout) {
 		return fmt.Sprintf("host %s has taken %s, and was not done with %s. --%s=%s gives it more time", s.address, s.end, stage,
@@ -179,13 +181,13 @@ func (s stages) failed(stage string, err error) string {
 	return text.Printable(err.Error())
 }
 
-// found asks the agent. What a hostile host says is bounded, and goes no further than into a file.
+// found runs the agent command collect. Output of a hostile host is bounded, and is only written to a file.
 func found(ctx context.Context, stay *visit.Visit) (data json.RawMessage, runs string, err error) {
 	result, err := stay.Collect(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	result.Facts.Ledger = plan.Ledger{} // it has files and variables as they were before us
+	result.Facts.Ledger = plan.Ledger{} // contains original files and variables of the host
 	data, err = json.Marshal(struct {
 		Facts     *plan.Facts     `json:"facts"`
 		Collected *verb.Collected `json:"collected"`

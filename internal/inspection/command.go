@@ -1,5 +1,5 @@
-// Package inspection has the commands of the operator's program that look at hosts beside the running operator, in its
-// pod: kubectl windows runs them there.
+// Package inspection contains the commands of the operator's program that inspect hosts independently of the
+// running operator. kubectl windows runs these commands in the operator's pod.
 package inspection
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
-// ExitStatus ends the program with a status of its own, and without a message: the output has said everything.
+// ExitStatus ends the program with a specific status and without a message: the output already contains everything.
 type ExitStatus int
 
-// Found is the status of a plan with changes, and of a diagnosis with a rung that has failed.
+// Found is the exit status of a plan with changes, and of a diagnosis with a failed check.
 const Found ExitStatus = podexec.Found
 
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
@@ -26,10 +26,10 @@ func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)
 // ExitStatus returns the number.
 func (s ExitStatus) ExitStatus() int { return int(s) }
 
-// errLeft is the cause that ends a command whose caller is gone.
+// errLeft is the cause that ends a command after its caller has disconnected.
 var errLeft = errors.New("the caller of the command is gone")
 
-// options are the flags that the commands have in common.
+// options are the common flags of the commands.
 type options struct {
 	output   string
 	attached bool
@@ -51,8 +51,8 @@ func (o *options) check() error {
 	return nil
 }
 
-// watched returns a context that ends with the command's, and when its caller is gone. A command that was started in a
-// pod lives on when the connection to it is cut, and learns of that by its standard input alone.
+// watched returns a context that ends with the command's, or when the caller disconnects. A command that was
+// started in a pod continues after a lost connection, and only its standard input reveals the loss.
 func (o *options) watched(command *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(command.Context())
 	if o.attached {
@@ -64,7 +64,7 @@ func (o *options) watched(command *cobra.Command) (context.Context, context.Canc
 	return ctx, func() { cancel(nil) }
 }
 
-// inspect runs a command with an inspector, until its caller is gone.
+// inspect runs a command with an inspector, until the caller disconnects.
 func (o *options) inspect(command *cobra.Command, configure func() (operator.Config, error),
 	run func(context.Context, *inspector) error) error {
 	ctx, cancel := o.watched(command)
@@ -76,7 +76,7 @@ func (o *options) inspect(command *cobra.Command, configure func() (operator.Con
 	return run(ctx, i)
 }
 
-// write writes a document as JSON, or as the text that it is in words.
+// write writes a document as JSON, or the given text.
 func (o *options) write(out io.Writer, document any, words string) error {
 	if o.output == "json" {
 		encoded, err := json.MarshalIndent(document, "", "  ")
@@ -89,8 +89,8 @@ func (o *options) write(out io.Writer, document any, words string) error {
 	return err
 }
 
-// Commands returns the commands. configure returns the operator's configuration; what is not about hosts in it is not
-// used.
+// Commands returns the commands. configure returns the operator's configuration; only the settings for hosts
+// are used.
 func Commands(configure func() (operator.Config, error)) []*cobra.Command {
 	return []*cobra.Command{planCommand(configure), diagnoseCommand(configure), logsCommand(configure), collectCommand(configure)}
 }

@@ -34,19 +34,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// Forecast is what the command plan prints of a host.
+// Forecast is the output of the command plan for a host.
 type Forecast = forecast.Forecast
 
-// Diagnosis is what the command diagnose prints of a host.
+// Diagnosis is the output of the command diagnose for a host.
 type Diagnosis = ladder.Diagnosis
 
-// atOnce is how many hosts are looked at at the same time.
+// atOnce is the maximum number of hosts inspected concurrently.
 const atOnce = 8
 
-// defaultUser is who logs in to a host that is in no list.
+// defaultUser is the user for login to an unlisted host.
 const defaultUser = "Administrator"
 
-// inspector looks at hosts with the operator's configuration.
+// inspector inspects hosts with the operator's configuration.
 type inspector struct {
 	operator.Config
 	reader    client.Client
@@ -119,7 +119,7 @@ func (i *inspector) chosen(ctx context.Context, names []string) ([]fleet.Instanc
 	return chosen, nil
 }
 
-// plan makes the forecasts of the named hosts, or of all, and writes them.
+// plan computes the forecasts of the named hosts, or of all hosts, and writes them.
 func (i *inspector) plan(ctx context.Context, names []string, write func([]Forecast) error) error {
 	chosen, err := i.chosen(ctx, names)
 	if err != nil {
@@ -154,7 +154,7 @@ func (i *inspector) plan(ctx context.Context, names []string, write func([]Forec
 	return statusOf(forecasts)
 }
 
-// unusable is the error of a cluster for which no NodeSpec can be made.
+// unusable returns the error of a cluster without a valid NodeSpec.
 func unusable(err error) error {
 	return fmt.Errorf("the cluster's configuration cannot be used: %w", err)
 }
@@ -166,7 +166,7 @@ func (i *inspector) forecaster() forecast.Forecaster {
 	}
 }
 
-// statusOf returns how a plan ends: without an error if nothing would be changed.
+// statusOf returns the exit status of a plan: no error if nothing would be changed.
 func statusOf(forecasts []Forecast) error {
 	var result error
 	for _, f := range forecasts {
@@ -188,7 +188,7 @@ func (i *inspector) readKey(ctx context.Context) (sshkey.Key, error) {
 	return key, err
 }
 
-// diagnose looks at a host, which need not be in a list, and writes what it found.
+// diagnose diagnoses a host, listed or not, and writes the result.
 func (i *inspector) diagnose(ctx context.Context, name, user string, write func(Diagnosis) error) error {
 	key, err := i.readKey(ctx)
 	if err != nil {
@@ -218,7 +218,7 @@ func (i *inspector) diagnose(ctx context.Context, name, user string, write func(
 	return nil
 }
 
-// find fills in which host is meant: that of an instance, or any other by its address.
+// find sets the host of the subject: the host of an instance, or any other host by its address.
 func (i *inspector) find(ctx context.Context, name string, key sshkey.Key, subject *ladder.Subject) error {
 	chosen, err := i.chosen(ctx, []string{name})
 	switch {
@@ -238,7 +238,8 @@ func (i *inspector) find(ctx context.Context, name string, key sshkey.Key, subje
 	return err
 }
 
-// target is how the host of an instance is reached; facts are nil when the cluster's settings are not known.
+// target returns the connection target for the host of an instance; facts are nil if the cluster's settings are
+// unknown.
 func (i *inspector) target(ctx context.Context, instance *v1alpha1.WindowsInstance, key sshkey.Key, facts *nodespec.Cluster) (remote.Target, error) {
 	machine, err := nodes.Machines{Live: i.reader}.Of(ctx, instance)
 	if err != nil {
@@ -259,7 +260,7 @@ func (i *inspector) target(ctx context.Context, instance *v1alpha1.WindowsInstan
 	return target, nil
 }
 
-// noHostAt keeps a connection from going to the cluster itself. Without the cluster's facts the general rules hold.
+// noHostAt prevents connections to the cluster itself. Without the cluster's facts, only the general rules apply.
 func noHostAt(facts *nodespec.Cluster) func(netip.Addr) string {
 	known := nodespec.Cluster{}
 	if facts != nil {

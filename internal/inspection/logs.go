@@ -47,7 +47,7 @@ func logsCommand(configure func() (operator.Config, error)) *cobra.Command {
 	return command
 }
 
-// logs shows logs of an instance's host. ours is true if an agent has closed its folder there to others.
+// logs shows logs of an instance's host. ours is true if an agent has restricted its directory to administrators.
 func (i *inspector) logs(ctx context.Context, name string, show func(ours bool, at *visit.Visit) error) error {
 	chosen, err := i.chosen(ctx, []string{name})
 	if err != nil {
@@ -59,7 +59,7 @@ func (i *inspector) logs(ctx context.Context, name string, show func(ours bool, 
 	}
 	known := &nodespec.Cluster{}
 	if facts, _, err := cluster.Read(ctx, i.reader, i.Namespace, nodespec.ServingCertificate{}); err == nil {
-		known = &facts // it tells which addresses are the cluster's own
+		known = &facts // defines the addresses of the cluster itself
 	}
 	target, err := i.target(ctx, &chosen[0].WindowsInstance, key, known)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// runsInWords returns for people what the agent of a host has said when its verbs were run last: a line for each of its lines.
+// runsInWords formats the output of the agent's latest commands on a host: a line for each line of the output.
 func runsInWords(runs []verb.Run) string {
 	var texts []string
 	for _, run := range runs {

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// inWords returns forecasts for people.
+// inWords formats forecasts as text.
 func inWords(forecasts []Forecast) string {
 	if len(forecasts) == 0 {
 		return "There are no Windows hosts.\n"
@@ -54,7 +54,7 @@ func forecastInWords(f Forecast) string {
 	return b.String()
 }
 
-// drainInWords says which pods leave before the steps.
+// drainInWords writes the pods that are evicted before the steps.
 func drainInWords(b *strings.Builder, f Forecast) {
 	if !f.Drains {
 		return
@@ -90,7 +90,7 @@ func summary(f Forecast) string {
 	return text.Counted(len(f.Steps), "step")
 }
 
-// felt says what a step does to pods and to the host.
+// felt describes the impact of a step on pods and on the host.
 func felt(step forecast.Step) string {
 	switch {
 	case step.Restarts:
@@ -101,7 +101,7 @@ func felt(step forecast.Step) string {
 	return ""
 }
 
-// mark is the word for an outcome.
+// mark returns the word for an outcome.
 func mark(outcome ladder.Outcome) string {
 	switch outcome {
 	case ladder.Passed:
@@ -112,7 +112,7 @@ func mark(outcome ladder.Outcome) string {
 	return "not reached"
 }
 
-// climbed returns a diagnosis for people.
+// climbed formats a diagnosis as text.
 func climbed(d Diagnosis) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Host %s", d.Host)

@@ -23,7 +23,7 @@ func TestALogThatIsSentWholeEachTimeIsPrintedOnce(t *testing.T) {
 			_, _ = io.WriteString(w, `<a href="kubelet.log">kubelet.log</a>`)
 			return
 		}
-		_, _ = io.WriteString(w, "one\ntwo\n") // with status 200, whatever part is requested
+		_, _ = io.WriteString(w, "one\ntwo\n") // with status 200, for any requested range
 	}))
 	t.Cleanup(server.Close)
 	base, err := url.Parse(server.URL + "/logs/")
@@ -51,7 +51,7 @@ func TestALogThatIsSentWholeEachTimeIsPrintedOnce(t *testing.T) {
 	}
 }
 
-// shrinking is a log that is shorter each time it was read to its end.
+// shrinking is a log that becomes shorter after each complete read.
 type shrinking struct {
 	logprinter.Source
 

@@ -13,31 +13,31 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// Viewer prints what is asked for of a log.
+// Viewer prints the requested part of a log.
 type Viewer struct {
 	Out, ErrOut io.Writer
 	Clock       clock.Clock
-	// Follow has it go on with what is written.
+	// Follow continues with new lines.
 	Follow bool
-	// Tail is how many lines of the end are printed; negative for all.
+	// Tail is the number of last lines to print; negative for all.
 	Tail int
-	// Since is how long ago the first line was written; 0 for any time.
+	// Since is the maximum age of the first line; 0 for any age.
 	Since time.Duration
 }
 
-// interval is how often a log that is followed is read again.
+// interval is the interval between reads of a followed log.
 const interval = time.Second
 
-// firstGuess is how many bytes a line has at most, as a rule.
+// firstGuess is the usual maximum size of a line, in bytes.
 const firstGuess = 256
 
-// maxServiceName limits the name of a service that a host reports, in bytes.
+// maxServiceName is the maximum length of a service name reported by a host, in bytes.
 const maxServiceName = 256
 
-// firstPart is how many bytes are read first, where a moment is looked for.
+// firstPart is the size of the first read when searching for a time, in bytes.
 const firstPart = 64 << 10
 
-// Services lists the services that have a log.
+// Services lists the services with a log.
 func (v Viewer) Services(ctx context.Context, s Source) error {
 	services, err := s.Services(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (v Viewer) Services(ctx context.Context, s Source) error {
 	return nil
 }
 
-// Show prints the end of the log of a service and, if it is followed, what comes.
+// Show prints the end of the log of a service and, with Follow, new lines.
 func (v Viewer) Show(ctx context.Context, s Source, service string) error {
 	path, err := s.Current(ctx, service)
 	if errors.Is(err, ErrNotThere) {
@@ -63,7 +63,7 @@ func (v Viewer) Show(ctx context.Context, s Source, service string) error {
 	return v.print(ctx, s, path)
 }
 
-// outputError is of an output that takes no more.
+// outputError is the error of an output that accepts no more data.
 type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }
@@ -96,12 +96,12 @@ func (v Viewer) print(ctx context.Context, s Source, path string) error {
 		if errors.Is(err, ErrGone) {
 			return err
 		}
-		warned = v.Warn(err, warned) // a kubelet that restarts ends nothing
+		warned = v.Warn(err, warned) // a restart of the kubelet does not end the command
 	}
 	return nil
 }
 
-// Warn prints an error unless it was the last time's too, and returns what is not to be printed again.
+// Warn prints an error unless the previous error was the same. It returns the printed error for the next call.
 func (v Viewer) Warn(err error, before string) string {
 	if err == nil {
 		return ""
@@ -114,8 +114,8 @@ func (v Viewer) Warn(err error, before string) string {
 
 var errShrinking = errors.New("the log became shorter more than once while it was read")
 
-// rest prints a log from an offset on, and returns the offset after that. A log that has become shorter was put aside,
-// and another one has begun. One that becomes shorter again and again would be printed without an end.
+// rest prints a log from an offset on, and returns the offset after the printed part. A log that became shorter
+// was rotated, and a new log has begun. A log that shrinks repeatedly would be printed endlessly.
 func (v Viewer) rest(ctx context.Context, s Source, path string, at int64) (int64, error) {
 	for restarted := false; ; {
 		more, err := s.From(ctx, path, at)
@@ -138,7 +138,7 @@ func (v Viewer) rest(ctx context.Context, s Source, path string, at int64) (int6
 	}
 }
 
-// end prints the end of a log that is asked for, and returns the offset after that.
+// end prints the requested end of a log, and returns the offset after the printed part.
 func (v Viewer) end(ctx context.Context, s Source, path string) (int64, error) {
 	if v.Since == 0 && v.Tail < 0 {
 		return v.rest(ctx, s, path, 0)
@@ -154,8 +154,8 @@ func (v Viewer) end(ctx context.Context, s Source, path string) (int64, error) {
 	return end, v.write(lines)
 }
 
-// lastLines reads the last lines of a log: so many bytes as they may have, and twice as many until that is enough, or
-// all that the source gives.
+// lastLines reads the last lines of a log. It starts with the estimated size and doubles the size until the
+// lines are complete, or the source returns no more.
 func (v Viewer) lastLines(ctx context.Context, s Source, path string) (lines []byte, end int64, err error) {
 	for most := int64(v.Tail+1) * firstGuess; ; most *= 2 {
 		p, err := s.Last(ctx, path, most)
@@ -172,11 +172,11 @@ func (v Viewer) lastLines(ctx context.Context, s Source, path string) (lines []b
 	}
 }
 
-// whole reports whether no more than the part can be had of the end of a log: it is all of it, or the source has given
-// less than was asked for.
+// whole reports whether the part is the maximum available end of a log: the full log, or less than the
+// requested size.
 func (p Part) whole(asked int64) bool { return p.From == 0 || int64(len(p.Body)) < asked }
 
-// tellCut says that there may be more of what was asked for than the source gives.
+// tellCut warns that the source may not have returned all requested lines.
 func (v Viewer) tellCut(p Part, path string) {
 	if p.From > 0 {
 		fmt.Fprintf(v.ErrOut, "Warning: only the last %d MiB of %s were searched; --tail=-1 without --since shows all of it\n",
@@ -184,8 +184,8 @@ func (v Viewer) tellCut(p Part, path string) {
 	}
 }
 
-// sinceMoment reads the last lines of a log that were written since a moment, and of these as many as are asked for. It
-// reads twice as many bytes until there are earlier ones.
+// sinceMoment reads the lines of a log written since a time, limited to the requested number of lines. It
+// doubles the size until the part contains earlier lines.
 func (v Viewer) sinceMoment(ctx context.Context, s Source, path string) (lines []byte, end int64, err error) {
 	from := v.Clock.Now().Add(-v.Since)
 	for most := int64(firstPart); ; most *= 2 {
@@ -213,7 +213,7 @@ func (v Viewer) sinceMoment(ctx context.Context, s Source, path string) (lines [
 	}
 }
 
-// lastLines returns so many lines of the end of a text, and whether the text has more than these.
+// lastLines returns the last count lines of a text, and whether the text has more lines.
 func lastLines(text []byte, count int) ([]byte, bool) {
 	at := len(bytes.TrimSuffix(text, []byte("\n")))
 	for range count {

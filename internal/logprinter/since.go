@@ -8,22 +8,24 @@ import (
 )
 
 var (
-	// stamped is the time in a line of the agent, containerd and the exporter.
+	// stamped matches the time in a line of the agent, containerd and the exporter.
 	stamped = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
-	// klogged is the time in a line of kubelet, kube-proxy, hybrid-overlay-node and csi-proxy: that of the host's zone, without year.
+	// klogged matches the local time, without year, in a line of kubelet, kube-proxy, hybrid-overlay-node and
+	// csi-proxy.
 	klogged = regexp.MustCompile(`^[IWEF](\d{4} \d\d:\d\d:\d\d)`)
 )
 
-// mostBeforeTime is how many bytes of a line may be before its time.
+// mostBeforeTime is the maximum number of bytes before the time in a line.
 const mostBeforeTime = 100
 
-// zoneStep is what the zones of the world differ in.
+// zoneStep is the step between the time zones of the world.
 const zoneStep = 15 * time.Minute
 
 var errNoTimes = errors.New("its lines have no time that is understood. Show the end of it with --tail instead of --since")
 
-// later returns the lines of a log from a moment on, and whether there are earlier ones. A line without a time belongs to the
-// one before. The log was written to last when it was modified, which tells the zone of a host that writes none.
+// later returns the lines of a log from a time on, and whether earlier lines exist. A line without a time
+// belongs to the previous line. The last line is as old as the modification of the log, which reveals the
+// host's time zone for lines without a zone.
 func later(log []byte, modified, from time.Time) (lines []byte, earlier bool, err error) {
 	zone := zoneOf(log, modified)
 	timed := false
@@ -47,7 +49,7 @@ func later(log []byte, modified, from time.Time) (lines []byte, earlier bool, er
 	return nil, earlier, nil
 }
 
-// timeOf is the time that a line begins with.
+// timeOf returns the time at the start of a line.
 func timeOf(line []byte, modified time.Time, zone time.Duration) (time.Time, bool) {
 	if found := stamped.Find(line[:min(len(line), mostBeforeTime)]); found != nil {
 		written, err := time.Parse(time.RFC3339Nano, string(found))
@@ -57,8 +59,8 @@ func timeOf(line []byte, modified time.Time, zone time.Duration) (time.Time, boo
 	return written.Add(-zone), ok
 }
 
-// localTime is the time of a line of klog, as if the host's zone were UTC. The year is the last one in which that time is not
-// more than a day after the log was written.
+// localTime returns the time of a line of klog, as if the host's zone were UTC. The year is the latest that
+// makes the time at most a day later than the modification of the log.
 func localTime(line []byte, modified time.Time) (time.Time, bool) {
 	found := klogged.FindSubmatch(line)
 	if found == nil {
@@ -67,14 +69,14 @@ func localTime(line []byte, modified time.Time) (time.Time, bool) {
 	const withYear = "2006 0102 15:04:05"
 	for year := modified.UTC().Year() + 1; year >= modified.UTC().Year()-1; year-- {
 		written, err := time.Parse(withYear, time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).Format("2006 ")+string(found[1]))
-		if err == nil && written.Before(modified.Add(24*time.Hour)) { // a 29 February is not in each year
+		if err == nil && written.Before(modified.Add(24*time.Hour)) { // February 29 does not exist in each year
 			return written, true
 		}
 	}
 	return time.Time{}, false
 }
 
-// zoneOf is how far the clock of the host is ahead of UTC: its last line is as old as the file.
+// zoneOf returns the offset of the host's clock from UTC: the last line is as old as the file.
 func zoneOf(log []byte, modified time.Time) time.Duration {
 	for end := len(log); end > 0; {
 		begin := bytes.LastIndexByte(log[:end-1], '\n') + 1

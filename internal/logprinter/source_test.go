@@ -9,7 +9,7 @@ func TestTheLogThatIsWrittenNowIsShown(t *testing.T) {
 	}{
 		"kubelet.log": {"kubelet", []string{"kubelet-20260301-143000.log", "kubelet.log", "kubelet.log.1"}},
 		"windows-instance-config-daemon.exe.INFO": {"windows-instance-config-daemon", []string{"wicd-crash.log", "windows-instance-config-daemon.exe.INFO"}},
-		"wicd-crash.log":     {"windows-instance-config-daemon", []string{"wicd-crash.log"}}, // it crashed before it could log
+		"wicd-crash.log":     {"windows-instance-config-daemon", []string{"wicd-crash.log"}}, // crashed before logging
 		"hybrid-overlay.log": {"hybrid-overlay-node", []string{"hybrid-overlay-2026-03-01T14-30-00.000.log", "hybrid-overlay.log"}},
 		"other.log":          {"other-node", []string{"other.log", "other-20260301-143000.log"}},
 		"":                   {"kubelet", []string{"readme.txt", "old/"}},

@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodelogs"
 )
 
-// node has log files, and serves them as a kubelet does.
+// node has log files, and serves them like a kubelet.
 type node struct {
 	folder string
 	nodelogs.Files
@@ -56,7 +56,7 @@ func newViewer(clock clock.Clock, tail int) (*logprinter.Viewer, *output) {
 	return &logprinter.Viewer{Out: out, ErrOut: out, Clock: clock, Tail: tail}, out
 }
 
-// output may be read while it is written.
+// output can be read and written concurrently.
 type output struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -77,7 +77,7 @@ func (o *output) text() string {
 func lines(from, to int) string {
 	var text strings.Builder
 	for i := from; i <= to; i++ {
-		fmt.Fprintf(&text, "line %d %s\n", i, strings.Repeat("x", i%700)) // also such as are longer than the first guess
+		fmt.Fprintf(&text, "line %d %s\n", i, strings.Repeat("x", i%700)) // some exceed the first guess
 	}
 	return text.String()
 }
@@ -144,7 +144,7 @@ func TestALogIsFollowedBeyondItsRotation(t *testing.T) {
 	}
 }
 
-// failing is a source whose log cannot be read on, each time for the next of these reasons, and then for the last.
+// failing is a source that fails to continue a log: each read returns the next error, and then the last error.
 type failing struct {
 	logprinter.Source
 

@@ -10,16 +10,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// Annotations from which the cluster autoscaler builds the node of an empty MachineSet. Without them the autoscaler
-// assumes a Linux node, and never scales the MachineSet up from zero. Source: kubernetes/autoscaler,
-// cluster-autoscaler/cloudprovider/clusterapi/README.md. The Machine API adds the annotations for processors and memory,
-// and keeps the labels of this annotation when it adds that of the architecture.
+// The cluster autoscaler builds the node of an empty MachineSet from these annotations. Without them the
+// autoscaler assumes a Linux node, and never scales the MachineSet up from zero. Source: kubernetes/autoscaler,
+// cluster-autoscaler/cloudprovider/clusterapi/README.md. The Machine API adds the annotations for processors
+// and memory, and keeps the labels of this annotation when it adds the label of the architecture.
 const (
 	annotationCapacityLabels = "capacity.cluster-autoscaler.kubernetes.io/labels"
 	annotationCapacityTaints = "capacity.cluster-autoscaler.kubernetes.io/taints"
 )
 
-// capacityAnnotations returns the annotations that describe a node of a version of Windows Server to the cluster
+// capacityAnnotations returns the annotations that describe a node of a Windows Server version to the cluster
 // autoscaler.
 func capacityAnnotations(version string) map[string]string {
 	labels := []string{corev1.LabelArchStable + "=amd64", corev1.LabelOSStable + "=windows"}

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// awsProviderSpec is R-186.
+// awsProviderSpec returns the provider spec of a MachineSet on AWS. R-186
 func awsProviderSpec(o Options) (any, error) {
 	worker := machinev1beta1.AWSMachineProviderConfig{}
 	if err := decodeWorker(o.Worker, &worker); err != nil {
@@ -60,20 +60,20 @@ func awsProviderSpec(o Options) (any, error) {
 	return spec, nil
 }
 
-// awsNamed refers to what has a name.
+// awsNamed returns a reference to the resource with a name.
 func awsNamed(name string) machinev1beta1.AWSResourceReference {
 	return machinev1beta1.AWSResourceReference{Filters: []machinev1beta1.Filter{{Name: "tag:Name",
 		Values: []string{name}}}}
 }
 
-// awsDisk is encrypted as that of the worker.
+// awsDisk returns the disk, with the encryption of the worker's disk.
 func awsDisk(devices []machinev1beta1.BlockDeviceMappingSpec) *machinev1beta1.EBSBlockDeviceSpec {
 	disk := &machinev1beta1.EBSBlockDeviceSpec{Iops: ptr.To[int64](0), VolumeSize: ptr.To[int64](120),
 		VolumeType: ptr.To("gp2")}
 	for _, device := range devices {
 		if device.EBS != nil {
 			disk.Encrypted = device.EBS.Encrypted
-			// The installer writes an empty ARN where Amazon's own key is meant.
+			// The installer writes an empty ARN for Amazon's own key.
 			if key := device.EBS.KMSKey; ptr.Deref(key.ARN, "") != "" || ptr.Deref(key.ID, "") != "" {
 				disk.KMSKey = key
 			}
@@ -83,7 +83,7 @@ func awsDisk(devices []machinev1beta1.BlockDeviceMappingSpec) *machinev1beta1.EB
 	return disk
 }
 
-// awsTags returns the tags of the worker, and the tag that names the owner of the instance. R-075
+// awsTags returns the tags of the worker, and the tag for the owner of the instance. R-075
 func awsTags(tags []machinev1beta1.TagSpecification, infrastructureName string) []machinev1beta1.TagSpecification {
 	owner := machinev1beta1.TagSpecification{Name: "kubernetes.io/cluster/" + infrastructureName, Value: "owned"}
 	if slices.ContainsFunc(tags, func(tag machinev1beta1.TagSpecification) bool { return tag.Name == owner.Name }) {

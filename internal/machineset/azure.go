@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// azureProviderSpec returns the provider spec of a MachineSet on Azure. R-187. In a region without zones, Machines have
-// none, and are in the availability set of the workers. Azure refuses an instance with both.
+// azureProviderSpec returns the provider spec of a MachineSet on Azure. R-187. In a region without zones,
+// Machines have no zone, and are in the availability set of the workers. Azure refuses an instance with both.
 func azureProviderSpec(o Options) (any, error) {
 	worker := machinev1beta1.AzureMachineProviderSpec{}
 	if err := decodeWorker(o.Worker, &worker); err != nil {
@@ -45,7 +45,8 @@ func azureProviderSpec(o Options) (any, error) {
 			OSType: "Windows",
 		},
 		PublicIP: false,
-		// Where the cluster reaches the Internet through its load balancer, an instance that is not behind it does not.
+		// In a cluster that reaches the Internet through its load balancer, an instance outside of the load
+		// balancer has no access.
 		PublicLoadBalancer: worker.PublicLoadBalancer,
 		ResourceGroup:      or(worker.ResourceGroup, infrastructure+"-rg"),
 		SecurityGroup:      worker.SecurityGroup,

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// gcpProviderSpec is R-189.
+// gcpProviderSpec returns the provider spec of a MachineSet on GCP. R-189
 func gcpProviderSpec(o Options) (any, error) {
 	worker := machinev1beta1.GCPMachineProviderSpec{}
 	if err := decodeWorker(o.Worker, &worker); err != nil {
@@ -69,7 +69,7 @@ func gcpProviderSpec(o Options) (any, error) {
 	return spec, nil
 }
 
-// gcpDisk is encrypted as that of the worker.
+// gcpDisk returns the boot disk, with the encryption of the worker's boot disk.
 func gcpDisk(disks []*machinev1beta1.GCPDisk, image string) *machinev1beta1.GCPDisk {
 	disk := &machinev1beta1.GCPDisk{AutoDelete: true, Boot: true, Image: image, SizeGB: 128, Type: "pd-ssd"}
 	for _, other := range disks {

@@ -12,11 +12,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// Versions are the available Windows Server versions; the first one is the default.
+// Versions lists the available Windows Server versions; the first is the default.
 var Versions = []string{"2022", "2019", "2025"}
 
-// Supported refuses a platform without Windows Machines, and a version that is not supported on the platform: the table
-// of support.Platforms.
+// Supported returns an error for a platform without Windows Machines, and for a version that the platform does
+// not support according to support.Platforms.
 func Supported(platform configv1.PlatformType, version string) error {
 	if !slices.Contains(Versions, version) {
 		return fmt.Errorf("there is no version %q: the versions of Windows Server are 2019, 2022 and 2025", version)
@@ -33,10 +33,10 @@ func Supported(platform configv1.PlatformType, version string) error {
 		strings.Join(rules.Windows, " or "))
 }
 
-// releaseName returns the name under which policy has a version of Windows Server.
+// releaseName returns the name of a Windows Server version in package support.
 func releaseName(version string) string { return "Windows Server " + version }
 
-// rulesOf returns the rules of a platform; a platform that policy does not know has none and allows nothing.
+// rulesOf returns the rules of a platform; the rules of an unknown platform are empty and allow nothing.
 func rulesOf(platform configv1.PlatformType) support.Platform {
 	for _, rules := range support.Platforms() {
 		if rules.Name == string(platform) {
@@ -55,7 +55,7 @@ func AMICommand(region, version string) string {
 		AMINamePattern(version))
 }
 
-// AMINamePattern matches the names of Amazon's images of a Windows version.
+// AMINamePattern returns a pattern for the names of Amazon's images of a Windows version.
 func AMINamePattern(version string) string {
 	return "Windows_Server-" + version + "*English*Core*Base*"
 }
@@ -72,8 +72,9 @@ func amazonImage(o Options, region string) (string, error) {
 	return o.Image, nil
 }
 
-// azureSKUs are images of Microsoft for virtual machines of generation 1, which the guides' size can boot. Only that of
-// 2019 comes with the feature Containers; where it is missing the operator enables it, which takes a restart.
+// azureSKUs holds images of Microsoft for virtual machines of generation 1, which the size in the guides can
+// boot. Only the image of 2019 includes the feature Containers. On all other images the operator enables the
+// feature, which requires a restart.
 var azureSKUs = map[string]string{
 	"2019": "2019-Datacenter-with-Containers",
 	"2022": "2022-datacenter-core",

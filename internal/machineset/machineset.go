@@ -1,6 +1,6 @@
-// Package machineset makes Windows MachineSets as the guides have them: a pure function from facts of a cluster to an
-// object of the Machine API. Network, security groups and identities come from an existing worker MachineSet; other
-// names derive from the infrastructure's name, as in the installer.
+// Package machineset generates Windows MachineSets according to the guides: a pure function from facts of a
+// cluster to an object of the Machine API. Network, security groups and identities come from an existing worker
+// MachineSet; all other names derive from the infrastructure name, as in the installer.
 package machineset
 
 import (
@@ -25,19 +25,19 @@ const (
 	RoleWorker = "worker"
 )
 
-// Options describe the wanted MachineSet.
+// Options describes the desired MachineSet.
 type Options struct {
-	// Platform is one of AWS, Azure, GCP and VSphere.
+	// Platform is AWS, Azure, GCP or VSphere.
 	Platform configv1.PlatformType
 	// InfrastructureName is status.infrastructureName of Infrastructure cluster.
 	InfrastructureName string
-	// Version is the year of the Windows Server: one of Versions.
+	// Version is the year of the Windows Server release, from Versions.
 	Version string
-	// Image is what the instances boot from: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, an
-	// image's path on GCP, a template's path on vSphere. Empty is the platform's own image of the version; AWS and vSphere
-	// have none.
+	// Image is the boot image of the instances: an AMI on AWS, publisher:offer:sku:version or a resource ID on
+	// Azure, the path of an image on GCP, the path of a template on vSphere. Empty selects the platform's own
+	// image of the version; AWS and vSphere have none.
 	Image string
-	// Name is the name of the MachineSet; empty is the guides' name for it.
+	// Name is the name of the MachineSet; empty for the default name of the guides.
 	Name string
 	// Replicas is the number of Machines, 0 or more.
 	Replicas int32
@@ -47,7 +47,7 @@ type Options struct {
 	Worker *runtime.RawExtension
 }
 
-// platforms are the platforms with Windows MachineSets.
+// platforms maps the platforms with Windows MachineSets to the functions for their provider specs.
 var platforms = map[configv1.PlatformType]func(Options) (any, error){
 	configv1.AWSPlatformType:     awsProviderSpec,
 	configv1.AzurePlatformType:   azureProviderSpec,
@@ -55,7 +55,7 @@ var platforms = map[configv1.PlatformType]func(Options) (any, error){
 	configv1.VSpherePlatformType: vsphereProviderSpec,
 }
 
-// Generate makes the MachineSet. An error says which value is missing or wrong, and where it comes from.
+// Generate generates the MachineSet. An error names the missing or wrong value, and its source.
 func Generate(o Options) (*machinev1beta1.MachineSet, error) {
 	if o.Replicas < 0 {
 		return nil, fmt.Errorf("the number of replicas is %d: it must be at least 0", o.Replicas)
@@ -78,7 +78,7 @@ func Generate(o Options) (*machinev1beta1.MachineSet, error) {
 	return machineSet(o, name, value), nil
 }
 
-// machineSet is what MachineSets for Windows have in common on all platforms.
+// machineSet returns the parts of a Windows MachineSet that are common to all platforms.
 func machineSet(o Options, name string, value []byte) *machinev1beta1.MachineSet {
 	selector := map[string]string{LabelCluster: o.InfrastructureName, LabelMachineSet: name}
 	return &machinev1beta1.MachineSet{

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// workers are provider specs as the installer writes them, cut down to what matters here.
+// workers holds provider specs in the form of the installer, reduced to the fields that matter here.
 var workers = map[configv1.PlatformType]string{
 	configv1.AWSPlatformType: `
 ami: {id: ami-0123456789abcdef0}
@@ -117,7 +117,7 @@ func worker(t *testing.T, text string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: data}
 }
 
-// generated returns the provider spec of a MachineSet that must be possible.
+// generated returns the provider spec of a MachineSet, and fails the test on an error.
 func generated[T any](t *testing.T, o Options) T {
 	t.Helper()
 	set, err := Generate(o)
@@ -193,8 +193,8 @@ func TestAzureTakesTheValuesOfTheWorker(t *testing.T) {
 	}
 }
 
-// A region of Azure without availability zones: the Machines are in no zone, and in the availability set of the workers.
-// R-047, R-187
+// In an Azure region without availability zones, the Machines have no zone, and are in the availability set of
+// the workers. R-047, R-187
 func TestAzureInARegionWithoutZones(t *testing.T) {
 	const zone = `zone: "2"`
 	for name, c := range map[string]struct{ worker, set string }{

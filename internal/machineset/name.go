@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// shortName is the name where the platform limits names.
+	// shortName is the default name on platforms that limit names.
 	shortName = "winworker"
-	// machineSuffix is the length of what a MachineSet adds to its name for that of a Machine: "-xxxxx".
+	// machineSuffix is the length of the suffix in the names of a MachineSet's Machines: "-xxxxx".
 	machineSuffix = 6
 )
 
-// Name returns the name of the MachineSet that the options ask for. R-190
+// Name returns the name of the MachineSet for the options. R-190
 func Name(o Options) (string, error) {
 	name := o.Name
 	if name == "" {
@@ -35,8 +35,9 @@ func Name(o Options) (string, error) {
 	return name, nil
 }
 
-// limitOfName leaves room for the suffix in the Machine's name, which is the host name where Windows limits it, and
-// else at most that of a node: 15 and 63 characters.
+// limitOfName returns the maximum length of the MachineSet's name, without the suffix of the Machine's name.
+// The Machine's name is the host name, with at most 15 characters if Windows limits it, and otherwise at most
+// 63 characters as for a node.
 func limitOfName(platform configv1.PlatformType) int {
 	return or(rulesOf(platform).MachineNameLimit, validation.DNS1123LabelMaxLength) - machineSuffix
 }
@@ -59,7 +60,7 @@ func defaultName(o Options) (string, error) {
 	}
 }
 
-// zoneOf returns the zone that is asked for, or that of the worker.
+// zoneOf returns the requested zone, or the zone of the worker.
 func zoneOf(o Options) (string, error) {
 	if o.Zone != "" {
 		return o.Zone, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Render writes a MachineSet as YAML, in the order of the guides, which is alphabetical.
+// Render encodes a MachineSet as YAML, in the alphabetical order of the guides.
 func Render(set *machinev1beta1.MachineSet) ([]byte, error) {
 	object, err := fields(set)
 	if err != nil {
@@ -24,7 +24,7 @@ func Render(set *machinev1beta1.MachineSet) ([]byte, error) {
 	return data, nil
 }
 
-// encodeProviderSpec leaves out what the types write without being set.
+// encodeProviderSpec encodes a provider spec without fields that the types write even if unset.
 func encodeProviderSpec(spec any) ([]byte, error) {
 	object, err := fields(spec)
 	if err != nil {
@@ -34,7 +34,7 @@ func encodeProviderSpec(spec any) ([]byte, error) {
 		if object["capacityReservationId"] == "" {
 			delete(object, "capacityReservationId")
 		}
-		// The guides name the namespace; the type has no field for it.
+		// The guides include the namespace; the type has no field for it.
 		if secret, ok := object["userDataSecret"].(map[string]any); ok {
 			secret["namespace"] = v1alpha1.MachineNamespace
 		}
@@ -42,8 +42,8 @@ func encodeProviderSpec(spec any) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// fields returns the fields of an object that are not null or empty objects and lists. Empty texts, zero and false
-// stay: the guides have some.
+// fields returns the fields of an object without nulls, empty objects and empty lists. Empty texts, zero and
+// false remain: the guides contain some.
 func fields(object any) (map[string]any, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -57,7 +57,7 @@ func fields(object any) (map[string]any, error) {
 	return result, nil
 }
 
-// prune takes what is empty out of a value, and reports whether nothing is left of it.
+// prune removes empty values from a value, and reports whether nothing is left.
 func prune(value any) bool {
 	switch v := value.(type) {
 	case nil:

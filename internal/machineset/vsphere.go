@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// vsphereProviderSpec is R-188.
+// vsphereProviderSpec returns the provider spec of a MachineSet on vSphere. R-188
 func vsphereProviderSpec(o Options) (any, error) {
 	if o.Zone != "" {
 		return nil, fmt.Errorf("vSphere has no zones, but --zone is %q: select a worker MachineSet of the failure domain with --from", o.Zone)

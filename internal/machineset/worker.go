@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// decodeWorker reads the provider spec of a worker. Fields that this version does not know are left out: they are for
+// decodeWorker decodes the provider spec of a worker. Fields unknown to this version are dropped: they are for
 // Linux workers of a newer cluster.
 func decodeWorker(worker *runtime.RawExtension, into any) error {
 	if worker == nil || len(worker.Raw) == 0 {
@@ -21,7 +21,7 @@ func decodeWorker(worker *runtime.RawExtension, into any) error {
 	return nil
 }
 
-// WorkerZone returns the availability zone of a worker, "" if it has none.
+// WorkerZone returns the availability zone of a worker, or "" without a zone.
 func WorkerZone(platform configv1.PlatformType, worker *runtime.RawExtension) (string, error) {
 	switch platform {
 	case configv1.AWSPlatformType:
@@ -53,13 +53,13 @@ func WorkerRegion(worker *runtime.RawExtension) (string, error) {
 	return spec.Placement.Region, nil
 }
 
-// missing says that the worker MachineSet lacks a value which nothing else can stand for.
+// missing returns the error for a required value that the worker MachineSet lacks.
 func missing(field string) error {
 	return fmt.Errorf("the worker MachineSet has no %s: write the MachineSet by hand; examples/ has one for each platform",
 		field)
 }
 
-// or returns the first of two values that is not the zero one.
+// or returns the first value unless it is the zero value, and otherwise the second value.
 func or[T comparable](value, otherwise T) T {
 	var zero T
 	if value != zero {

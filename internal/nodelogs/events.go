@@ -11,15 +11,16 @@ import (
 	"strconv"
 )
 
-// mostOfEvents is how much of an answer with events is read, in bytes.
+// mostOfEvents is the maximum size of a response with events to read, in bytes.
 const mostOfEvents = 4 << 20
 
-// noSource begins the kubelet's words for a name that Windows knows no source of events by, so that it would be a file's.
+// noSource is the beginning of the kubelet's response for an unknown source of events, which the kubelet treats
+// as a file name.
 var noSource = []byte("options present and query resolved to log files")
 
-// Events returns the last events of a source in the log Application, as Windows prints them for the kubelet: it runs
-// Get-WinEvent for such a query (k8s.io/kubernetes, pkg/kubelet/kubelet_server_journal_windows.go). It has no other log. Their
-// age is not asked for: the kubelet hands on a time without its zone.
+// Events returns the last events of a source in the log Application, as Windows prints them for the kubelet. The
+// kubelet runs Get-WinEvent for such a query (k8s.io/kubernetes, pkg/kubelet/kubelet_server_journal_windows.go), and
+// serves no other log. The age of events cannot be restricted: the kubelet forwards a time without its zone.
 func (f Files) Events(ctx context.Context, source string, most int) ([]byte, error) {
 	query := url.Values{"query": {source}, "tailLines": {strconv.Itoa(most)}}
 	response, err := f.get(ctx, "?"+query.Encode(), "")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// asked returns the log files of a kubelet that gives this answer, and the query that it was asked with.
+// asked returns the log files of a kubelet with the given response, and the query of the last request.
 func asked(t *testing.T, status int, answer string) (Files, *url.Values) {
 	t.Helper()
 	query := &url.Values{}
@@ -36,7 +36,7 @@ func TestAKubeletIsAskedForEventsOfASource(t *testing.T) {
 	if err != nil || string(got) != "\n   ProviderName: windows_exporter\n" {
 		t.Errorf("%q, %v", got, err)
 	}
-	// Not sinceTime: the kubelet would hand on a time of UTC as one of the host's zone.
+	// The query must not contain sinceTime: the kubelet would forward a UTC time as a time of the host's zone.
 	if got := query.Encode(); got != "query=windows_exporter&tailLines=5" {
 		t.Errorf("it is asked %s", got)
 	}

@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// behind returns the log files of a node behind a proxy in place of the API server's, which passes on what the kubelet answers.
+// behind returns the log files of a node behind a fake proxy of the API server, which forwards the kubelet's
+// responses.
 func behind(t *testing.T, kubelet http.HandlerFunc) Files {
 	t.Helper()
 	server := httptest.NewServer(http.StripPrefix("/api/v1/nodes/win-1/proxy/logs", kubelet))
@@ -26,7 +27,7 @@ func behind(t *testing.T, kubelet http.HandlerFunc) Files {
 	return files
 }
 
-// endless writes until the client hangs up, and counts what it wrote.
+// endless writes until the client disconnects, and counts the written bytes.
 func endless(w io.Writer, written *int) {
 	block := []byte(strings.Repeat("x", 64<<10))
 	for *written < 64<<20 {
@@ -38,7 +39,7 @@ func endless(w io.Writer, written *int) {
 }
 
 func TestNoMoreIsReadOfAKubeletThanWasRequested(t *testing.T) {
-	const buffers = 16 << 20 // of the connection, at most
+	const buffers = 16 << 20 // maximum of the connection
 	for name, kubelet := range map[string]func(http.ResponseWriter, *http.Request, *int){
 		"it sends all of a file": func(w http.ResponseWriter, _ *http.Request, written *int) { endless(w, written) },
 		"it sends a longer part": func(w http.ResponseWriter, _ *http.Request, written *int) {
@@ -79,7 +80,7 @@ func TestNoMoreIsReadOfAKubeletThanWasRequested(t *testing.T) {
 				written := 0
 				files := behind(t, func(w http.ResponseWriter, r *http.Request) { kubelet(w, r, &written) })
 				size, err := read(files)
-				compressed := strings.Contains(name, "compressed") && what != "the services" // no part is expanded
+				compressed := strings.Contains(name, "compressed") && what != "the services" // parts are not expanded
 				if (err == nil) != compressed || err != nil && len(err.Error()) > 4096 || size > maxTail {
 					t.Errorf("%d bytes are kept, and the error is %v", size, err)
 				}

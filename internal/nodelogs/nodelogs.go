@@ -21,15 +21,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// Files are the files below C:\var\log on a node, as its kubelet serves them: a file server of Go's net/http behind the
-// proxy of the API server.
+// Files provides the files below C:\var\log on a node, as served by its kubelet: a file server of Go's net/http
+// behind the proxy of the API server.
 type Files struct {
 	Client *http.Client
-	// Base ends with the folder of the logs.
+	// Base ends with the directory of the logs.
 	Base *url.URL
 }
 
-// Limits of the responses of a kubelet, in bytes. Whoever controls the node controls the kubelet.
+// Limits of the responses of a kubelet, in bytes. The kubelet is not trusted: an attacker may control the node.
 const (
 	maxPiece   = 4 << 20
 	maxTail    = 16 << 20
@@ -37,7 +37,8 @@ const (
 	maxName    = 256
 )
 
-// Of returns the log files of a node. The kubelet serves them at /logs/: k8s.io/kubernetes/pkg/kubelet. A redirect is an error.
+// Of returns the log files of a node. The kubelet serves these files at /logs/: k8s.io/kubernetes/pkg/kubelet.
+// A redirect is an error.
 func Of(config *rest.Config, node string) (Files, error) {
 	config = rest.CopyConfig(config)
 	redirect.Refuse(config)
@@ -54,7 +55,7 @@ func Of(config *rest.Config, node string) (Files, error) {
 	return Files{Client: client, Base: base}, nil
 }
 
-// From reads a piece of a file from an offset on. A file that is not longer gives an empty part.
+// From reads a part of a file from an offset on. If the file is not longer, the part is empty.
 func (f Files) From(ctx context.Context, path string, offset int64) (logprinter.Part, error) {
 	part, err := f.read(ctx, path, fmt.Sprintf("bytes=%d-%d", offset, offset+maxPiece-1), maxPiece)
 	if err == nil && len(part.Body) > 0 && part.From != offset {
@@ -63,25 +64,25 @@ func (f Files) From(ctx context.Context, path string, offset int64) (logprinter.
 	return part, err
 }
 
-// Last reads at most so many bytes at the end of a file, and no more than are held in memory.
+// Last reads at most the given number of bytes at the end of a file, limited to the maximum in memory.
 func (f Files) Last(ctx context.Context, path string, bytes int64) (logprinter.Part, error) {
 	bytes = min(bytes, maxTail)
 	return f.read(ctx, path, fmt.Sprintf("bytes=-%d", bytes), bytes)
 }
 
-// errOtherPart is a response of a kubelet with another part of a file than the requested one.
+// errOtherPart means that a kubelet returned a part of a file other than the requested one.
 var errOtherPart = errors.New("the kubelet did not send the requested part of the file")
 
-// read reads the requested range of a file, of at most so many bytes.
+// read reads the requested range of a file, limited to a number of bytes.
 func (f Files) read(ctx context.Context, path, requested string, limit int64) (logprinter.Part, error) {
 	response, err := f.get(ctx, path, requested)
 	if err != nil {
 		return logprinter.Part{}, err
 	}
 	defer response.Body.Close()
-	modified, _ := http.ParseTime(response.Header.Get("Last-Modified")) // a file server sends it
+	modified, _ := http.ParseTime(response.Header.Get("Last-Modified")) // sent by a file server
 	switch response.StatusCode {
-	case http.StatusOK: // an empty file, or a server without ranges, whose file may be longer than the range
+	case http.StatusOK: // an empty file, or a server without ranges and a file of any size
 		body, err := bounded(response.Body, limit)
 		return logprinter.Part{Body: body, Size: int64(len(body)), Modified: modified}, err
 	case http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
@@ -96,7 +97,7 @@ func (f Files) read(ctx context.Context, path, requested string, limit int64) (l
 	return logprinter.Part{Body: body, From: from, Size: size, Modified: modified}, err
 }
 
-// bounded reads a response of a kubelet, whose length is an error beyond the limit.
+// bounded reads a response of a kubelet. A response longer than the limit is an error.
 func bounded(body io.Reader, limit int64) ([]byte, error) {
 	content, err := io.ReadAll(io.LimitReader(body, limit+1))
 	if err == nil && int64(len(content)) > limit {
@@ -105,7 +106,7 @@ func bounded(body io.Reader, limit int64) ([]byte, error) {
 	return content, err
 }
 
-// ranges is the form of a Content-Range: RFC 9110, section 14.4. Go's file server ends that of an empty file with -1.
+// ranges matches a Content-Range: RFC 9110, section 14.4. For an empty file, Go's file server ends the range with -1.
 var ranges = regexp.MustCompile(`^bytes (?:(\d+)-(?:\d+|-1)|\*)/(\d+)$`)
 
 func contentRange(header string) (from, size int64, err error) {
@@ -122,10 +123,10 @@ func contentRange(header string) (from, size int64, err error) {
 	return from, size, err
 }
 
-// links are the entries of a folder, in the page that the file server makes of it.
+// links matches the entries of a directory in the page of the file server.
 var links = regexp.MustCompile(`<a href="([^"]*)">`)
 
-// List returns the names in a folder; those of folders end with a slash.
+// List returns the names in a directory; names of subdirectories end with a slash.
 func (f Files) List(ctx context.Context, folder string) ([]string, error) {
 	response, err := f.get(ctx, folder, "")
 	if err != nil {
@@ -151,7 +152,7 @@ func (f Files) List(ctx context.Context, folder string) ([]string, error) {
 }
 
 func (f Files) get(ctx context.Context, path, bytes string) (*http.Response, error) {
-	// Not JoinPath for all of it: a folder's slash at the end must stay, or it is a redirect.
+	// JoinPath would remove the slash at the end of a directory, and the response would be a redirect.
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.Base.String()+path, nil)
 	if err != nil {
 		return nil, err
@@ -162,13 +163,13 @@ func (f Files) get(ctx context.Context, path, bytes string) (*http.Response, err
 	return f.Client.Do(request)
 }
 
-// mostOfAnError is how much of an answer is read that is an error, and maxError limits the part of it that is printed, in bytes.
+// mostOfAnError is the maximum size of an error response to read, and maxError the maximum size to print, in bytes.
 const (
 	mostOfAnError = 4096
 	maxError      = 1024
 )
 
-// StatusError is an answer of the API server, or of the kubelet behind it, that is an error.
+// StatusError is an error response of the API server, or of the kubelet behind it.
 type StatusError struct {
 	Code int // of HTTP
 	text string
@@ -176,7 +177,7 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return e.text }
 
-// failure is the error that an answer stands for.
+// failure returns the error for a response.
 func failure(response *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostOfAnError))
 	if err != nil {
@@ -194,8 +195,8 @@ func failure(response *http.Response) error {
 	return &StatusError{Code: response.StatusCode, text: text.Plain(response.Status, maxName) + ": " + message}
 }
 
-// Current returns the log that a service writes now: those that were put aside have a time in their names besides. It is
-// an error that is logprinter.ErrNotThere when the service has none.
+// Current returns the current log of a service; the names of rotated logs also contain a time. If the service
+// has no log, the error is logprinter.ErrNotThere.
 func (f Files) Current(ctx context.Context, service string) (path string, err error) {
 	folder := url.PathEscape(logprinter.Folder(service)) + "/"
 	names, err := f.List(ctx, folder)
@@ -209,7 +210,7 @@ func (f Files) Current(ctx context.Context, service string) (path string, err er
 	return folder + url.PathEscape(name), nil
 }
 
-// Services are the services that have a folder for their logs.
+// Services returns the services with a log directory.
 func (f Files) Services(ctx context.Context) ([]string, error) {
 	names, err := f.List(ctx, "")
 	if err != nil {

@@ -2,8 +2,8 @@ package nodespec
 
 import "slices"
 
-// WithCertificate returns the spec with the signed certificate, in PEM, of the identity with the name; the kubelet's
-// name is empty. An empty certificate is not installed. The given spec is not changed.
+// WithCertificate returns a copy of the spec with the signed certificate, in PEM, of the named identity. The name
+// of the kubelet's identity is empty. An empty certificate is not installed.
 func (s NodeSpec) WithCertificate(identity, certificate string) NodeSpec {
 	if identity == "" {
 		s.Identity.Certificate = certificate
@@ -18,7 +18,7 @@ func (s NodeSpec) WithCertificate(identity, certificate string) NodeSpec {
 	return s
 }
 
-// HasCertificate reports whether the spec brings the certificate of any identity.
+// HasCertificate reports whether the spec contains the certificate of any identity.
 func (s NodeSpec) HasCertificate() bool {
 	return s.Identity.Certificate != "" || slices.ContainsFunc(s.Identities, func(identity Identity) bool {
 		return identity.Certificate != ""

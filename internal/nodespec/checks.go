@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// checks prove that a node works. Those that are advisory are reported and hold up nothing: they depend on more than
-// the node, or were not seen on real Windows yet.
+// checks returns the checks that verify a node. Advisory checks are reported but block nothing: these checks depend
+// on more than the node, or were not yet observed on real Windows.
 func checks(in Inputs) []Check {
 	return []Check{
 		{Name: "ContainerRuntimeReady", Kind: CheckContainerRuntime, Target: ContainerdEndpoint, Timeout: 30 * time.Second,
@@ -33,8 +33,8 @@ func checks(in Inputs) []Check {
 	}
 }
 
-// exporterURL is where the exporter serves. Its certificate is for the name of its Service, not for the loopback
-// address.
+// exporterURL returns the URL of the exporter's metrics. The exporter's certificate is valid for the name of its
+// Service, not for the loopback address.
 func exporterURL(in Inputs) string {
 	scheme := "http"
 	if in.Cluster.MetricsServing.set() {
@@ -43,8 +43,8 @@ func exporterURL(in Inputs) string {
 	return scheme + "://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(exporterPort)) + "/metrics"
 }
 
-// exporterClient is the certificate that an exporter with authorities of clients is asked with: the kubelet's, which
-// another signer of the same cluster has signed, and the agent may read.
+// exporterClient returns the path of the client certificate for an exporter with client authorities. The kubelet's
+// certificate is used: the agent may read the file, although another signer of the cluster signed the certificate.
 func exporterClient(in Inputs) string {
 	if !in.Cluster.MetricsServing.set() || in.Cluster.MetricsServing.ClientCA == "" {
 		return ""

@@ -3,21 +3,21 @@ package nodespec
 // ServiceCloudNodeManager is the name of cloud-node-manager's Windows service.
 const ServiceCloudNodeManager = "cloud-node-manager"
 
-// Places of cloud-node-manager.
+// Paths of cloud-node-manager.
 const (
 	cloudNodeManagerDirectory  = Root + `\cloud-node-manager`
 	cloudNodeManagerPKI        = cloudNodeManagerDirectory + `\pki`
 	cloudNodeManagerKubeconfig = cloudNodeManagerDirectory + `\kubeconfig`
 )
 
-// cloudNodeManager tells the cluster the zone and addresses of a node on Azure. Source:
-// sigs.k8s.io/cloud-provider-azure, cmd/cloud-node-manager/app/options: what it needs it gets from the instance
-// metadata service, so that it has no configuration file.
+// cloudNodeManager reports the zone and addresses of a node on Azure to the cluster. The program reads its input
+// from the instance metadata service and therefore has no configuration file. Source:
+// sigs.k8s.io/cloud-provider-azure, cmd/cloud-node-manager/app/options.
 func cloudNodeManager(in Inputs, p *programs) Service {
 	const name = ServiceCloudNodeManager
 	s := service(name, logged(in, p, name,
 		p.path("azure-cloud-node-manager.exe"), "--windows-service", "--node-name="+in.Instance.NodeName,
-		// Azure's routes are for clusters whose pod network is made of them.
+		// Azure's routes are for clusters with a routed pod network.
 		"--wait-routes=false", "--kubeconfig="+cloudNodeManagerKubeconfig, verbosity(in)), ServiceKubelet)
 	s.StartType = startAfterBoot
 	s.Environment = proxyEnvironment(in)

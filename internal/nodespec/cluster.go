@@ -1,17 +1,18 @@
 package nodespec
 
-// Cluster holds the facts of the cluster that a node depends on. It is a value: equal clusters give equal nodes.
+// Cluster holds the facts of the cluster that a node depends on. Equal clusters result in equal nodes.
 type Cluster struct {
 	// Platform is the Infrastructure platform type: None, AWS, Azure, GCP, VSphere, Nutanix, BareMetal, …
 	Platform string
-	// Version is the OpenShift version that the cluster has, or is being brought to when it never completed one.
+	// Version is the OpenShift version of the cluster, or the target version if no installation or update was
+	// completed.
 	Version string
-	// APIServerInternalURL is where nodes reach the API server: https://api-int.<cluster>.<domain>:6443.
+	// APIServerInternalURL is the API server URL for nodes: https://api-int.<cluster>.<domain>:6443.
 	APIServerInternalURL string
-	// APIServerURL is where clients outside of the cluster reach it; empty when it is not known.
+	// APIServerURL is the API server URL for clients outside of the cluster; empty if unknown.
 	APIServerURL string
-	// VirtualIPs are the addresses for the API server and for ingress that hosts of the cluster hand on to each other;
-	// none on most platforms.
+	// VirtualIPs are the addresses for the API server and for ingress that move between hosts of the cluster; empty
+	// on most platforms.
 	VirtualIPs []string
 	// APIServerCA verifies the API server's certificate, in PEM.
 	APIServerCA string
@@ -19,25 +20,26 @@ type Cluster struct {
 	KubeletClientCA string
 	// ServiceCIDRs are the networks of Services.
 	ServiceCIDRs []string
-	// Kubelet is what the kubelets of Windows nodes have in common with those of the Linux workers.
+	// Kubelet holds the kubelet settings that Windows nodes share with the Linux workers.
 	Kubelet WorkerKubelet
 	Network ClusterNetwork
-	// Proxy is the cluster-wide proxy in force; zero when there is none.
+	// Proxy is the effective cluster-wide proxy; zero for none.
 	Proxy Proxy
-	// TrustedCAs are the authorities that the cluster's administrators have all nodes trust, each in PEM, sorted.
+	// TrustedCAs are the certificate authorities that the cluster's administrators configured for all nodes, each
+	// in PEM, sorted.
 	TrustedCAs []string
 	Registries Registries
-	// MetricsServing is the certificate that exporters serve with; zero where the cluster has none for them.
+	// MetricsServing is the serving certificate of the exporters; zero if the cluster has none.
 	MetricsServing ServingCertificate
 }
 
-// WorkerKubelet are the settings of the Linux workers' kubelets that Windows nodes follow.
+// WorkerKubelet holds the kubelet settings of the Linux workers that Windows nodes follow.
 type WorkerKubelet struct {
-	// ClusterDNS and ClusterDomain are what pods resolve names with.
+	// ClusterDNS and ClusterDomain configure name resolution in pods.
 	ClusterDNS    []string
 	ClusterDomain string
-	// Settings are the workers' other settings that Windows nodes follow: a JSON object in canonical form, of fields for
-	// which FollowsKubeletField is true. Empty for none.
+	// Settings are the other worker settings that Windows nodes follow: a JSON object in canonical form.
+	// FollowsKubeletField is true for each field. Empty for none.
 	Settings string
 	// CloudProvider is "external" where a cloud controller manager initializes nodes; empty elsewhere.
 	CloudProvider string
@@ -51,22 +53,22 @@ type ClusterNetwork struct {
 	HybridOverlay bool
 	// PodNetworks are the networks of pods on Linux nodes.
 	PodNetworks []string
-	// HybridClusterNetworks are the networks that Windows nodes get their pod subnets from.
+	// HybridClusterNetworks are the networks that contain the pod subnets of Windows nodes.
 	HybridClusterNetworks []string
-	// HybridSubnets is how many pod subnets there are in these networks, one for each Windows node; zero if that is not known.
+	// HybridSubnets is the number of pod subnets in these networks, one for each Windows node; zero if unknown.
 	HybridSubnets int
-	// VXLANPort is the hybrid overlay's port where it is not the usual 4789.
+	// VXLANPort is the port of the hybrid overlay; nil for the default 4789.
 	VXLANPort *int32
-	// MTU is the largest packet of a pod, in bytes; zero when it is not known.
+	// MTU is the maximum size of a pod's packets, in bytes; zero if unknown.
 	MTU int32
 }
 
-// Proxy is how programs on a node connect to the outside of the cluster.
+// Proxy holds the proxy settings for connections from a node to the outside of the cluster.
 type Proxy struct {
 	// HTTP and HTTPS are URLs, which may hold a password.
 	HTTP, HTTPS Secret
-	// NoProxy are the names, addresses and networks that are reached without it, separated by commas. It includes those of
-	// the cluster.
+	// NoProxy are the names, addresses and networks that are reached without a proxy, separated by commas. The list
+	// includes the names, addresses and networks of the cluster.
 	NoProxy string
 }
 
@@ -74,6 +76,6 @@ type Proxy struct {
 type ServingCertificate struct {
 	Certificate string
 	Key         Secret
-	// ClientCA are the authorities, in PEM, of the certificates that clients must have; empty where any client may ask.
+	// ClientCA are the authorities, in PEM, of accepted client certificates; empty if clients need no certificate.
 	ClientCA string
 }

@@ -1,26 +1,26 @@
 package nodespec
 
-// Places of the CNI plugins.
+// Paths of the CNI plugins.
 const (
 	cniDirectory       = Root + `\cni`
 	cniConfigDirectory = cniDirectory + `\config`
 	cniConfigFile      = cniConfigDirectory + `\cni.conf`
 )
 
-// cniFiles are there only while the HNS network is: without a configuration, containerd says that its network is not
-// ready, and the kubelet starts no pod.
+// cniFiles returns the CNI configuration, which exists only while the HNS network exists. Without a configuration,
+// containerd reports that the network is not ready, and the kubelet starts no pod.
 func cniFiles(in Inputs) []File {
 	return []File{inherited(cniConfigFile, cniConfiguration(in), NeedPodSubnet, NeedHNSNetwork)}
 }
 
 // cniConfiguration returns the configuration of win-overlay. Source: containernetworking/plugins,
-// plugins/main/windows/win-overlay/sample-v2.conf; names are written as there, because the plugin looks for its
-// policies by the exact letters. Pods get their DNS servers from the kubelet by way of the capability dns, so that none
-// stand here: they would become those of pods that want the host's.
+// plugins/main/windows/win-overlay/sample-v2.conf. Names are spelled as in the sample, because the plugin matches
+// policy names case-sensitively. Pods get DNS servers from the kubelet through the capability dns. DNS servers in
+// this file would also apply to pods with the DNS policy of the host.
 func cniConfiguration(in Inputs) string {
 	serviceNetworks := ipv4Networks(in.Cluster.ServiceCIDRs)
-	// Source: github.com/Microsoft/hcsshim/hcn, hcnpolicy.go. Packets to Services keep the pod's address and go into the
-	// overlay.
+	// Source: github.com/Microsoft/hcsshim/hcn, hcnpolicy.go. Packets to Services keep the pod's address and enter
+	// the overlay.
 	policies := []object{endpointPolicy("OutBoundNAT", object{"Exceptions": serviceNetworks})}
 	for _, cidr := range serviceNetworks {
 		policies = append(policies, endpointPolicy("SDNRoute", object{"DestinationPrefix": cidr, "NeedEncap": true}))
@@ -44,17 +44,18 @@ func endpointPolicy(kind string, settings object) object {
 
 const (
 	ethernetMTU = 1500
-	// smallestUsualMTU is what is left to a pod on Google Cloud, whose packets have 1460 bytes, by Geneve (100) and IPsec
-	// (46).
+	// smallestUsualMTU is the MTU of a pod on Google Cloud (1460 bytes) after the overhead of Geneve (100) and
+	// IPsec (46).
 	smallestUsualMTU = 1460 - 100 - 46
 )
 
-// encapOverhead is by how much a pod's packets must be smaller than those of the host's adapter, or zero to leave it to
-// Windows. Windows takes the 50 bytes of VXLAN off the adapter's size, which is no larger than what the cluster's
-// network does on any platform. It cannot be told a size, only what to take off; hybrid-overlay-node has no setting for
-// it. So it is reported where somebody gave the cluster smaller packets than any platform needs: then the way between
-// nodes is narrower than their adapters. It is counted from Ethernet's size: that of the adapter is known before the
-// network is made, and nobody has seen what the virtual adapter says that takes its place then.
+// encapOverhead returns the number of bytes by which a pod's packets must be smaller than the packets of the host's
+// adapter. Zero selects the default of Windows: 50 bytes for VXLAN, no more than the overhead of the cluster
+// network on any platform. Windows accepts only this difference and no size, and hybrid-overlay-node has no setting
+// for the difference. The result is not zero only if the cluster's MTU is smaller than any platform requires: then
+// the path between nodes has a smaller MTU than the adapters. The difference is calculated from the MTU of
+// Ethernet. The adapter's MTU is known only before the network is created; the MTU of the virtual adapter that
+// replaces the adapter was never observed.
 func encapOverhead(mtu int32) int32 {
 	if mtu <= 0 || mtu >= smallestUsualMTU {
 		return 0

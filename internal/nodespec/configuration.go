@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// A configuration identifies what pods on a node feel when it changes: the programs, arguments and files of its
-// services, as far as they follow from the cluster and the operator. It is a list of services, each with a digest:
-// "containerd=1f0c88b2a9d4 kubelet=77d05be1c3a6". Two hosts with the same settings have the same configuration, whatever
-// their names, addresses, subnets and certificates are.
+// A configuration identifies the node settings that disrupt pods when they change. These settings are the programs,
+// arguments and files of services, as far as the cluster and the operator determine them. The format is a list of
+// services, each with a digest: "containerd=1f0c88b2a9d4 kubelet=77d05be1c3a6". Hosts with the same settings have
+// the same configuration, regardless of names, addresses, subnets and certificates.
 
-// anyInstance stands for every host.
+// anyInstance replaces the instance of every host.
 var anyInstance = Instance{Name: "any", NodeName: "any", NodeIP: "192.0.2.1"}
 
-// Configuration returns the configuration of every host that has these inputs, whatever host they are for.
+// Configuration returns the configuration that these inputs result in on every host, regardless of the instance.
 func Configuration(in Inputs) (string, error) {
 	in.Instance, in.PodSubnet = anyInstance, ""
 	spec, err := Make(in)
@@ -33,8 +33,8 @@ func Configuration(in Inputs) (string, error) {
 	return strings.Join(parts, " "), nil
 }
 
-// ChangedServices returns the services that run with something else in one configuration than in another; none when
-// either is not known.
+// ChangedServices returns the services with different digests in the two configurations, or none if either
+// configuration is unknown.
 func ChangedServices(from, to string) []string {
 	if from == "" || to == "" {
 		return nil
@@ -50,14 +50,15 @@ func ChangedServices(from, to string) []string {
 	return names
 }
 
-// restartIsFelt reports whether pods feel a restart of the service, or of one that Windows stops with it.
+// restartIsFelt reports whether a restart of the service, or of a dependent service that Windows stops too,
+// disrupts pods.
 func (s NodeSpec) restartIsFelt(service Service) bool {
 	return service.DisturbsPods || slices.ContainsFunc(s.Services, func(other Service) bool {
 		return slices.Contains(other.Dependencies, service.Name) && s.restartIsFelt(other)
 	})
 }
 
-// runsWith returns a digest of everything whose change restarts the service.
+// runsWith returns a digest of all settings that cause a restart of the service when they change.
 func (s NodeSpec) runsWith(service Service) string {
 	var read []File
 	for _, file := range s.Files {

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Places of containerd.
+// Paths of containerd.
 const (
 	containerdDirectory  = Root + `\containerd`
 	containerdConfigFile = containerdDirectory + `\containerd_conf.toml`
@@ -18,13 +18,13 @@ const (
 	containerdState      = ContainerdData + `\state`
 )
 
-// ContainerdData is the folder of images and containers.
+// ContainerdData is the directory of images and containers.
 const ContainerdData = `C:\ProgramData\containerd`
 
-// LayersDirectory holds a folder for each layer of images and containers.
+// LayersDirectory contains a directory for each layer of images and containers.
 const LayersDirectory = containerdRoot + `\io.containerd.snapshotter.v1.windows\snapshots`
 
-// ContainerdEndpoint is where containerd serves the container runtime interface (CRI).
+// ContainerdEndpoint is the endpoint of containerd's container runtime interface (CRI).
 const ContainerdEndpoint = "npipe://./pipe/containerd-containerd"
 
 func containerd(in Inputs, p *programs) Service {
@@ -36,25 +36,25 @@ func containerd(in Inputs, p *programs) Service {
 		p.path("containerd.exe"), "--config", containerdConfigFile,
 		"--log-file", LogPath("containerd"), "--run-service", "--log-level", level,
 	})
-	// It pulls the images.
+	// containerd pulls the images.
 	s.Environment = proxyEnvironment(in)
 	s.RestartOn = []string{containerdConfigFile}
-	// Shims keep containers alive, but probes, exec and new containers fail while it is away.
+	// Shims keep containers alive, but probes, exec and new containers fail while containerd is stopped.
 	s.DisturbsPods = true
 	return s
 }
 
-// containerdFiles are containerd's configuration and what it and the kubelet need to reach the registries.
+// containerdFiles returns the configuration of containerd and the registry files of containerd and the kubelet.
 func containerdFiles(in Inputs) []File {
 	config := File{Path: containerdConfigFile, Content: containerdConfiguration(in), Access: host.AccessInherited}
 	return append([]File{config}, registryFiles(in)...)
 }
 
-// containerdDirectories returns the folders of the registries, below registriesDirectory.
+// containerdDirectories returns the directories of the registries, below registriesDirectory.
 func containerdDirectories(in Inputs) []Directory { return registryDirectories(in) }
 
 // DefaultPauseImage holds a pod's namespaces on every version of Windows Server since 2019. Source: the tags of
-// oss/kubernetes/pause on mcr.microsoft.com. Clusters that cannot reach it mirror it, or name another.
+// oss/kubernetes/pause on mcr.microsoft.com. Disconnected clusters mirror this image or configure another image.
 const DefaultPauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
 
 func pauseImage(in Inputs) string {
@@ -64,8 +64,8 @@ func pauseImage(in Inputs) string {
 	return in.PauseImage
 }
 
-// CheckPauseImage returns an error that names the fault in the name of an image for pods' namespaces, or nil.
-// containerd needs the full name, with host, repository, and a tag or digest.
+// CheckPauseImage returns an error if the image name is not a full name with host, repository, and a tag or digest,
+// as containerd requires.
 func CheckPauseImage(image string) error {
 	if named, err := reference.ParseNamed(image); err != nil || reference.IsNameOnly(named) {
 		return fmt.Errorf("the pause image %q is not host/repository:tag or host/repository@digest, such as registry.example.com/pause:3.10", image)
@@ -73,8 +73,9 @@ func CheckPauseImage(image string) error {
 	return nil
 }
 
-// processIsolation runs containers in the kernel of the host. containerd's own values for it on Windows: annotations of
-// containers are passed on, and variables of the environment do not get into the shim's logs. Source: containerd,
+// processIsolation returns the configuration of a runtime handler that runs containers in the kernel of the host.
+// The values are containerd's defaults on Windows: annotations of containers are passed to the shim, and
+// environment variables are removed from the shim's logs. Source: containerd,
 // internal/cri/config/config_windows.go.
 func processIsolation(handler string) []string {
 	const runtimes = `plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.`
@@ -89,8 +90,9 @@ func processIsolation(handler string) []string {
 	}
 }
 
-// containerdConfiguration is in the format of containerd 2.4: version 4. What is not said is as containerd has it on
-// Windows: it serves its named pipe, and no metrics. Paths are TOML literal strings, which know no escapes.
+// containerdConfiguration returns the configuration in the format of containerd 2.4: version 4. Unset fields keep
+// containerd's defaults on Windows, with a named pipe and no metrics. Paths are TOML literal strings, which have no
+// escapes.
 func containerdConfiguration(in Inputs) string {
 	lines := []string{
 		`version = 4`,
@@ -98,7 +100,7 @@ func containerdConfiguration(in Inputs) string {
 		`state = '` + containerdState + `'`,
 		``,
 		`[plugins.'io.containerd.cri.v1.images']`,
-		// The layers of Windows images are gigabytes, and slow disks unpack them for long.
+		// Layers of Windows images have gigabytes, and slow disks take long to unpack them.
 		`image_pull_progress_timeout = '30m'`,
 		``,
 		`[plugins.'io.containerd.cri.v1.images'.registry]`,
@@ -107,7 +109,8 @@ func containerdConfiguration(in Inputs) string {
 		`[plugins.'io.containerd.cri.v1.images'.pinned_images]`,
 		`sandbox = ` + tomlString(pauseImage(in)),
 		``,
-		// It pulls the images. The setting of the same name above would only turn it off.
+		// The transfer service pulls the images. The setting of the same name above would only disable the transfer
+		// service.
 		`[plugins.'io.containerd.transfer.v1.local']`,
 		`max_concurrent_downloads = 3`,
 		``,
@@ -115,7 +118,7 @@ func containerdConfiguration(in Inputs) string {
 		`default_runtime_name = 'runhcs-wcow-process'`,
 	}
 	lines = append(lines, processIsolation("runhcs-wcow-process")...)
-	// The RuntimeClasses of clusters that had Docker on their Windows nodes name this handler.
+	// RuntimeClasses of clusters that had Docker on Windows nodes use this handler.
 	lines = append(lines, processIsolation("docker")...)
 	lines = append(lines,
 		``,
@@ -123,7 +126,7 @@ func containerdConfiguration(in Inputs) string {
 		`bin_dirs = ['`+cniDirectory+`']`,
 		`conf_dir = '`+cniConfigDirectory+`'`,
 		``,
-		// Plugins of the node resource interface could change any container.
+		// Plugins of the node resource interface (NRI) could change any container.
 		`[plugins.'io.containerd.nri.v1.nri']`,
 		`disable = true`,
 		``,

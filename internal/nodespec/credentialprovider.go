@@ -4,12 +4,13 @@ import "strings"
 
 const (
 	credentialProviderFile = Root + `\credential-provider-config.yaml`
-	// ecrProvider is the program's name without its ending: the kubelet of Windows adds .exe by itself. Source:
-	// k8s.io/kubernetes, pkg/credentialprovider/plugin/plugin.go, which finds it by exec.LookPath.
+	// ecrProvider is the program's name without the extension: the kubelet on Windows appends .exe. Source:
+	// k8s.io/kubernetes, pkg/credentialprovider/plugin/plugin.go, which calls exec.LookPath.
 	ecrProvider = "ecr-credential-provider"
 )
 
-// credentialProviderArguments make the kubelet get passwords for Amazon's registry from the instance's role.
+// credentialProviderArguments returns the flags that make the kubelet get Amazon's registry passwords through the
+// instance's role.
 func credentialProviderArguments(p *programs) []string {
 	program := p.path(ecrProvider + ".exe")
 	folder := program[:max(0, strings.LastIndexByte(program, '\\'))]
@@ -17,8 +18,9 @@ func credentialProviderArguments(p *programs) []string {
 		"--image-credential-provider-bin-dir=" + folder}
 }
 
-// credentialProviderFiles are for AWS only. The machine config operator's file for Linux nodes names the same images, so
-// both kinds of nodes use the role for the same names of Amazon's registry; *.dkr-ecr.*.on.aws is not one of them.
+// credentialProviderFiles returns the credential provider configuration on AWS. The machine config operator's file
+// for Linux nodes has the same image patterns, so both kinds of nodes use the role for the same registries. The
+// patterns do not include *.dkr-ecr.*.on.aws.
 func credentialProviderFiles(in Inputs) []File {
 	if in.Cluster.Platform != platformAWS {
 		return nil

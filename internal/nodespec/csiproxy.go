@@ -3,14 +3,14 @@ package nodespec
 // ServiceCSIProxy is the name of csi-proxy's Windows service.
 const ServiceCSIProxy = "csi-proxy"
 
-// csiProxy lets the CSI drivers' pods mount and format disks of the host. It must be the process of its service: when
-// asked to stop it says that it has and goes on serving its pipes, until Windows ends that process; a child of
-// kube-log-runner would be left and keep the next one from starting. Source: kubernetes-csi/csi-proxy,
+// csiProxy mounts and formats disks of the host for the pods of CSI drivers. The program must be the process of the
+// service. On a stop request, csi-proxy reports success but keeps serving its pipes until Windows ends the process.
+// A child of kube-log-runner would survive and prevent the next start. Source: kubernetes-csi/csi-proxy,
 // cmd/csi-proxy/main.go, initService and Execute.
 func csiProxy(in Inputs, p *programs) Service {
 	return service(ServiceCSIProxy, []string{
 		p.path("csi-proxy.exe"), "-windows-service", "-logtostderr=false", "-log_file=" + LogPath(ServiceCSIProxy),
-		// klog would empty the file at 1800 MiB; the agent rotates it.
+		// klog would truncate the file at 1800 MiB; the agent rotates the file.
 		"-log_file_max_size=0", verbosity(in),
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// whole returns a spec in which every field is set.
+// whole returns a spec with all fields set.
 func whole() nodespec.NodeSpec {
 	return nodespec.NodeSpec{
 		Schema: nodespec.SchemaVersion, Instance: "a", Version: "1.0.0", HostName: "a", NodeName: "a",

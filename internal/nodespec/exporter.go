@@ -9,7 +9,7 @@ import (
 // ServiceExporter is the name of windows_exporter's Windows service.
 const ServiceExporter = "windows_exporter"
 
-// Places of the exporter's certificate.
+// Paths of the exporter's certificate.
 const (
 	tlsDirectory          = Root + `\tls`
 	tlsCertsDirectory     = tlsDirectory + `\certs`
@@ -19,17 +19,17 @@ const (
 	exporterClientCAFile  = tlsCertsDirectory + `\client-ca.crt`
 )
 
-// exporterCollectors measure what the console's graphs and the recording rules of the cluster's monitoring show of
-// Windows nodes.
+// exporterCollectors measure the metrics of Windows nodes in the console's graphs and in the recording rules of the
+// cluster's monitoring.
 var exporterCollectors = []string{"container", "cpu", "cpu_info", "logical_disk", "memory", "net", "os",
 	"service", "system"}
 
-// exporterPort is where a node serves its metrics. The firewall rule and the check know it too.
+// exporterPort is the port of the metrics endpoint, shared with the firewall rule and the check.
 const exporterPort = 9182
 
-// windowsExporter serves metrics on port 9182, over TLS where the cluster has a certificate for it. It reads the web
-// configuration, the certificate and the authorities of its clients again for each connection, so that it need not be
-// restarted for new ones. Source: prometheus/exporter-toolkit, web/tls_config.go.
+// windowsExporter serves metrics on port 9182, over TLS if the cluster has a serving certificate for metrics. For
+// each connection, the exporter reads the web configuration, the certificate and the client authorities again, so
+// new files need no restart. Source: prometheus/exporter-toolkit, web/tls_config.go.
 func windowsExporter(in Inputs, p *programs) Service {
 	arguments := []string{
 		p.path("windows_exporter.exe"), "--collectors.enabled", strings.Join(exporterCollectors, ","), "--log.file",
@@ -44,14 +44,14 @@ func windowsExporter(in Inputs, p *programs) Service {
 	return service(ServiceExporter, arguments)
 }
 
-// set reports whether there is a certificate.
+// set reports whether the certificate and the key are set.
 func (c ServingCertificate) set() bool { return c.Certificate != "" && c.Key != "" }
 
 func exporterFiles(in Inputs) []File {
 	if !in.Cluster.MetricsServing.set() {
 		return nil
 	}
-	// The key comes first, and the configuration after all that it names.
+	// The key comes first, and the configuration after all referenced files.
 	files := []File{
 		{Path: exporterKeyFile, Secret: in.Cluster.MetricsServing.Key, Access: host.AccessAdministrators},
 		inherited(exporterCertFile, in.Cluster.MetricsServing.Certificate),

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The digest is taken of the JSON form, so every leaf of that form is changed in turn, whatever fields a NodeSpec gets
-// later.
+// The digest is calculated from the JSON form. The test changes each leaf of that form, including fields that are
+// added to NodeSpec later.
 func TestEveryFieldChangesTheDigest(t *testing.T) {
 	spec := mustMake(t, azureInputs())
 	spec.Identity.Certificate = "certificate"
@@ -67,7 +67,6 @@ func leaves(path string, tree any) []string {
 	return paths
 }
 
-// changeLeaf changes the value at a path.
 func changeLeaf(tree any, path string) {
 	next, rest, deeper := strings.Cut(strings.TrimPrefix(path, "."), ".")
 	switch node := tree.(type) {

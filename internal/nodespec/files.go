@@ -23,23 +23,24 @@ func files(in Inputs) ([]File, error) {
 	), err
 }
 
-// inherited returns a file that those may read who may read its folder.
+// inherited returns a file with the access rules of its directory.
 func inherited(path, content string, needs ...Need) File {
 	return File{Path: path, Content: content, Access: host.AccessInherited, Needs: needs}
 }
 
-// administrators returns a folder for SYSTEM and administrators only.
+// administrators returns a directory for SYSTEM and administrators only.
 func administrators(path string) Directory {
 	return Directory{Path: path, Access: host.AccessAdministrators}
 }
 
-// object is a JSON object whose fields are written in the order of their names, so that equal objects give equal files.
+// object is a JSON object. Fields are written in the order of their names, so that equal objects result in equal
+// files.
 type object = map[string]any
 
 func encode(o object) string {
 	data, err := json.MarshalIndent(o, "", "  ")
 	if err != nil {
-		// The objects hold only what JSON has.
+		// Objects contain only values that JSON supports.
 		panic(fmt.Sprintf("encode a configuration file: %v", err))
 	}
 	return string(data) + "\n"

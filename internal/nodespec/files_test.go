@@ -39,7 +39,8 @@ func TestKubeletConfiguration(t *testing.T) {
 			t.Errorf("taints are %+v", config.RegisterWithTaints)
 		}
 	})
-	// The cluster autoscaler's FAQ: taints with this prefix are start-up taints, and a node with one counts as not ready yet.
+	// The cluster autoscaler's FAQ: taints with this prefix are start-up taints, and a node with such a taint
+	// counts as not ready yet.
 	//
 	t.Run("the cluster autoscaler recognizes the second as a start-up taint, and not the first", func(t *testing.T) {
 		const prefix = "startup-taint.cluster-autoscaler.kubernetes.io/"

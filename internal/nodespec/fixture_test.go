@@ -27,7 +27,7 @@ func testInputs() Inputs {
 	}
 }
 
-// azureInputs returns the inputs of a Machine on Azure whose network is assigned, with everything that can be set.
+// azureInputs returns the inputs of a Machine on Azure with an assigned pod subnet and all optional settings.
 func azureInputs() Inputs {
 	in := testInputs()
 	port := int32(9898)
@@ -52,7 +52,7 @@ func azureInputs() Inputs {
 	return in
 }
 
-// testSettings are a worker pool's, with what Windows nodes do not have in them.
+// testSettings are the settings of a worker pool, including settings that Windows nodes do not support.
 const testSettings = `{"containerLogMaxSize":"20Mi","evictionHard":{"imagefs.available":"20%","memory.available":"100Mi","nodefs.available":"5%","nodefs.inodesFree":"5%"},
 "featureGates":{"AdminNetworkPolicy":true,"RotateKubeletServerCertificate":true,"WinDSR":false},"kubeAPIQPS":100,"maxPods":120,
 "tlsCipherSuites":["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],"tlsMinVersion":"VersionTLS12"}`
@@ -64,7 +64,7 @@ func awsInputs() Inputs {
 	return in
 }
 
-// platformInputs returns the inputs of a Machine on a platform, with the payload that the platform has.
+// platformInputs returns the inputs of a Machine on a platform, with the payload of the platform.
 func platformInputs(platform string) Inputs {
 	in := testInputs()
 	in.Cluster.Platform = platform

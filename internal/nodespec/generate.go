@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Inputs is everything that a NodeSpec is made from.
+// Inputs are the inputs of a NodeSpec.
 type Inputs struct {
 	Cluster  Cluster
 	Instance Instance
@@ -19,25 +19,26 @@ type Inputs struct {
 	// Agent is the agent's executable.
 	Agent           PayloadFile
 	OperatorVersion string
-	// PodSubnet is what the hybrid overlay assigned to the node; empty until it has.
+	// PodSubnet is the subnet that the hybrid overlay assigned to the node; empty before the assignment.
 	PodSubnet   string
 	LogSettings LogSettings
-	// PauseImage is the image that holds a pod's namespaces; empty for the usual one.
+	// PauseImage is the image that holds a pod's namespaces; empty for DefaultPauseImage.
 	PauseImage string
-	// Debug makes the services log more.
+	// Debug enables verbose logs of the services.
 	Debug bool
 }
 
-// Instance is the host that the spec is for.
+// Instance is the target host of the spec.
 type Instance struct {
 	Name string
-	// NodeName is the name that the kubelet registers; HostName is the computer name to be set, empty to leave it.
+	// NodeName is the name that the kubelet registers. HostName is the desired computer name; empty to keep the
+	// current name.
 	NodeName, HostName string
 	// NodeIP is the IPv4 address of the adapter with the default route.
 	NodeIP string
 	// Registration changes when the kubelet must register its Node again.
 	Registration string
-	// BYOH is true for hosts from the ConfigMap windows-instances.
+	// BYOH is true for hosts in the ConfigMap windows-instances.
 	BYOH bool
 }
 
@@ -57,8 +58,8 @@ func (e *MissingProgramsError) Error() string {
 	return "the payload lacks " + strings.Join(e.Programs, ", ") + ": no host can become a node without it"
 }
 
-// Make returns the NodeSpec of a host. It is a pure function of its inputs. It fails when an input is absent or
-// malformed, and with a MissingProgramsError when the payload lacks a program that the node runs.
+// Make returns the NodeSpec of a host as a pure function of the inputs. It fails when an input is missing or
+// malformed, and with a MissingProgramsError when the payload lacks a program of the node.
 func Make(in Inputs) (NodeSpec, error) {
 	if err := in.validate(); err != nil {
 		return NodeSpec{}, err
@@ -99,19 +100,19 @@ func Make(in Inputs) (NodeSpec, error) {
 	return spec, nil
 }
 
-// KubeletPort is where the kubelet serves logs and metrics.
+// KubeletPort is the port of the kubelet's logs and metrics.
 const KubeletPort = 10250
 
-// ServedPorts are the TCP ports of a node that the cluster connects to.
+// ServedPorts returns the TCP ports of a node that the cluster connects to.
 func ServedPorts() []int { return []int{KubeletPort, exporterPort} }
 
-// Features are the Windows features that every node needs.
+// Features returns the Windows features that every node needs.
 func Features() []string { return []string{FeatureContainers} }
 
-// OptionalFeatures are those that a node needs where its Windows knows them.
+// OptionalFeatures returns the Windows features that a node needs if the host's version of Windows has them.
 func OptionalFeatures() []string { return []string{featureHNS, featureSDN} }
 
-// programs finds executables in the releases of the payload.
+// programs records the releases of the payload and the missing executables.
 type programs struct {
 	releases []Release
 	missing  []string
@@ -128,7 +129,8 @@ func newPrograms(components []Component) *programs {
 	return p
 }
 
-// filesDigest identifies the content of a component, so that a release that changes nothing in it keeps its folder.
+// filesDigest identifies the content of a component, so that an operator release without changes to a component
+// keeps the component's directory.
 func filesDigest(files []PayloadFile) string {
 	lines := make([]string, len(files))
 	for i, file := range files {
@@ -139,7 +141,7 @@ func filesDigest(files []PayloadFile) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// path is where an executable lies on the host. A missing one is noted.
+// path returns the path of an executable on the host, or records the program as missing.
 func (p *programs) path(name string) string {
 	for _, release := range p.releases {
 		for _, file := range release.Files {
@@ -152,11 +154,11 @@ func (p *programs) path(name string) string {
 	return ""
 }
 
-// linkFolders are where the documented names of executables lie, for components that have a folder of their own below
-// C:\k.
+// linkFolders are the directories of the documented executable names, for components with a separate directory
+// below C:\k.
 var linkFolders = map[string]string{"cni": cniDirectory, "containerd": containerdDirectory}
 
-// links keep the documented file names below C:\k valid.
+// links returns the links that keep the documented file names below C:\k valid.
 func (p *programs) links() []Link {
 	var links []Link
 	for _, release := range p.releases {
@@ -171,10 +173,10 @@ func (p *programs) links() []Link {
 	return links
 }
 
-// directories returns the folders of a node, parents before children.
+// directories returns the directories of a node, parents before children.
 func directories(services []Service) []Directory {
-	// Closing C:\k does not take rights away from the owner of a folder in it, or from a user with rights by name. So each
-	// folder is closed separately.
+	// Restricting access to C:\k does not revoke the rights of a subdirectory's owner, or rights granted to a user
+	// by name. So access to each directory is restricted separately.
 	list := []Directory{
 		administrators(Root), administrators(cniDirectory), administrators(cniConfigDirectory),
 		administrators(containerdDirectory), administrators(registriesDirectory), administrators(hybridOverlayDirectory),
@@ -185,7 +187,7 @@ func directories(services []Service) []Directory {
 	list = append(list, GuardedDirectories()...)
 	list = append(list,
 		Directory{pkiDirectory, host.AccessAdministrators},
-		// containerd itself gives its folders this access, at each start.
+		// containerd sets this access at each start.
 		Directory{containerdRoot, host.AccessAdministrators}, Directory{containerdState, host.AccessAdministrators},
 	)
 	for _, service := range services {
@@ -194,10 +196,10 @@ func directories(services []Service) []Directory {
 	return list
 }
 
-// exclusions keep Microsoft Defender Antivirus from scanning every file that the container runtime unpacks or opens,
-// which slows the start of containers. They name the programs where they lie, in a folder that only administrators may
-// write to, because a name alone would hold for every program that takes it. Links do not count: Windows knows a
-// process by its real path.
+// exclusions returns the processes of the container runtime, so that Microsoft Defender Antivirus does not scan
+// each file that they unpack or open. Scans slow down the start of containers. Values are full paths in directories
+// that only administrators may write to, because a file name alone would match any program of that name. Links are
+// not sufficient: Windows identifies a process by its real path.
 func exclusions(p *programs) []host.Exclusion {
 	return []host.Exclusion{
 		{Kind: host.ExcludeProcess, Value: p.path("containerd.exe")},
@@ -205,8 +207,9 @@ func exclusions(p *programs) []host.Exclusion {
 	}
 }
 
-// routes are what the HNS network takes away when it is made, and again at each boot, and what programs on the node
-// need: the address of the metadata service on the clouds whose Windows images have a route of its own for it.
+// routes returns the routes that the creation of the HNS network, and each boot, removes although programs on the
+// node need them. On clouds with a dedicated route in the Windows images, this is the address of the metadata
+// service.
 func routes(in Inputs) []string {
 	switch in.Cluster.Platform {
 	case platformAWS:
@@ -219,33 +222,33 @@ func routes(in Inputs) []string {
 
 const metadataRoute = "169.254.169.254/32"
 
-// awsRoutes lead to the metadata service, and to what AWS has its images of Windows reach in the same way: the time
-// (.123), the activation of Windows (.250, .251) and DNS (.253).
+// awsRoutes returns the destinations that AWS's Windows images route: time (.123), activation of Windows (.250,
+// .251), DNS (.253) and the metadata service.
 func awsRoutes() []string {
 	return []string{
 		"169.254.169.123/32", "169.254.169.250/32", "169.254.169.251/32", "169.254.169.253/32", metadataRoute,
 	}
 }
 
-// RuleSSH is the name of the firewall rule by which the operator logs in to a node.
+// RuleSSH is the name of the firewall rule for the operator's SSH connections to a node.
 const RuleSSH = "WindowsMachineConfigSSH"
 
-// SSHPort is the port at which the operator logs in.
+// SSHPort is the port of the operator's SSH connections.
 const SSHPort = 22
 
-// firewall returns the ports that others reach a node on.
+// firewall returns the inbound rules of a node.
 func firewall() []host.FirewallRule {
 	return []host.FirewallRule{
-		// oc logs and exec reach the kubelet here.
+		// oc logs and exec connect to the kubelet on this port.
 		{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: KubeletPort,
 			Enabled: true, Allow: true},
 		{Name: "WindowsExporter", DisplayName: "WindowsExporter", Protocol: "TCP", LocalPort: exporterPort,
 			Enabled: true, Allow: true},
-		// Load balancers ask kube-proxy here whether the node takes connections.
+		// Load balancers query kube-proxy on this port to check whether the node accepts connections.
 		{Name: "KubeProxyHealth", DisplayName: "KubeProxyHealth", Protocol: "TCP", LocalPort: 10256,
 			Enabled: true, Allow: true},
-		// The operator logs in here. Where Windows' own rule is for private networks only, the host would be cut off when
-		// HNS makes the pods' network: Windows takes the adapter of that for a public one.
+		// The operator's SSH port. HNS creates the pod network with an adapter that Windows classifies as public.
+		// If Windows' own rule is limited to private networks, the host would then become unreachable.
 		{Name: RuleSSH, DisplayName: RuleSSH, Protocol: "TCP", LocalPort: SSHPort, Enabled: true, Allow: true},
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Infrastructure platform types whose nodes differ from others.
+// Infrastructure platform types that require platform-specific nodes.
 const (
 	platformAWS   = "AWS"
 	platformAzure = "Azure"
 	platformGCP   = "GCP"
 )
 
-// faults collects what a NodeSpec cannot be made from.
+// faults collects the invalid inputs of a NodeSpec.
 type faults []error
 
 func (f *faults) need(ok bool, format string, args ...any) {
@@ -32,8 +32,8 @@ func (f *faults) add(err error) {
 	}
 }
 
-// validate reports everything that a NodeSpec cannot be made from. Names and addresses end in command lines and paths,
-// so their form is checked here again, whoever gave them.
+// validate returns an error with all invalid inputs of a NodeSpec. Names and addresses become part of command lines
+// and paths, so the form of each value is validated here again, regardless of the source.
 func (in Inputs) validate() error {
 	var f faults
 	f.need(in.Instance.Name != "", "the instance has no name")
@@ -81,7 +81,7 @@ func (c Cluster) validate(f *faults) {
 	f.add(c.Proxy.Validate())
 }
 
-// byName returns the components in the order of their names, so that the order of the payload makes no difference.
+// byName returns the components sorted by name, so that the order of the payload has no effect.
 func byName(components []Component) []Component {
 	sorted := slices.Clone(components)
 	slices.SortFunc(sorted, func(a, b Component) int { return cmp.Compare(a.Name, b.Name) })
@@ -103,7 +103,7 @@ func isIPv4Network(text string) bool {
 	return err == nil && prefix.Addr().Is4()
 }
 
-// ipv4Networks leaves out what Windows nodes cannot have: pods on them have no IPv6.
+// ipv4Networks returns only the IPv4 networks: pods on Windows nodes have no IPv6.
 func ipv4Networks(networks []string) []string {
 	return slices.DeleteFunc(slices.Clone(networks), func(network string) bool { return !isIPv4Network(network) })
 }

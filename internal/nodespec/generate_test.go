@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// What lands on a host is pinned byte by byte. After a wanted change: go test ./internal/nodespec -update, and read the
-// difference. R-084, R-114, R-122
+// Every byte written to a host is compared. After an intended change, run go test ./internal/nodespec -update, and
+// review the difference. R-084, R-114, R-122
 func TestGoldenNodeSpecs(t *testing.T) {
 	for name, in := range map[string]Inputs{"none-byoh": testInputs(), "azure-machine": azureInputs(),
 		"aws-machine": awsInputs()} {
@@ -30,7 +30,7 @@ func TestGoldenNodeSpecs(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden(t, filepath.Join("testdata", name+".json"), string(got)+"\n")
-			// The files once more as an administrator sees them.
+			// The files again, in the form that an administrator finds on the host.
 			for _, file := range spec.Files {
 				if path := strings.ReplaceAll(strings.TrimPrefix(file.Path, Root+`\`), `\`, "/"); file.Secret == "" &&
 					!strings.HasSuffix(path, ".crt") {
@@ -116,7 +116,7 @@ func TestServices(t *testing.T) {
 	t.Run("cloud-node-manager is for Azure only", func(t *testing.T) { // R-088
 		for _, platform := range []string{"AWS", "Azure", "GCP", "VSphere", "Nutanix", "None", "BareMetal"} {
 			in := platformInputs(platform)
-			if platform != "Azure" { // The payload of the operator has the program on each platform.
+			if platform != "Azure" { // The operator's payload contains the program on each platform.
 				in.Payload = append(in.Payload, testComponent("azure-cloud-node-manager", "azure-cloud-node-manager.exe"))
 			}
 			has := slices.ContainsFunc(mustMake(t, in).Services, func(s Service) bool { return s.Name == "cloud-node-manager" })
@@ -201,7 +201,7 @@ func TestPathsAreLegalOnWindows(t *testing.T) {
 	}
 }
 
-// Whoever has made one of them before, or was let into it, would keep that.
+// Otherwise a user who created one of these directories, or was granted access, would keep that access.
 func TestFoldersOfTheNodesProgramsAreClosedEachByItself(t *testing.T) {
 	closed := 0
 	for _, in := range []Inputs{testInputs(), azureInputs(), awsInputs()} {

@@ -6,31 +6,31 @@ import (
 	"fmt"
 )
 
-// Held is what an agent can read of a NodeSpec that lies on a host. An operator of another release may have made it.
+// Held is the readable part of a NodeSpec on a host. The NodeSpec may come from an operator of another release.
 type Held struct {
 	NodeSpec
-	// Form is the fault of the first field that has another form than in this release; nil when each field that this
-	// release knows could be read.
+	// Form is the error for the first field with a different form than in this release; nil if every field known to
+	// this release was decoded.
 	Form error
 }
 
-// DecodeHeld reads the JSON form of any schema version as far as this release knows it.
+// DecodeHeld decodes the JSON form of any schema version as far as this release supports it.
 func DecodeHeld(data []byte) (Held, error) {
 	var held Held
 	err := json.Unmarshal(data, &held.NodeSpec)
 	if err != nil && !json.Valid(data) {
 		return Held{}, fmt.Errorf("decode NodeSpec: %w", err)
 	}
-	held.Form = err // the decoder has gone on with the other fields
+	held.Form = err // the decoder has continued with the remaining fields
 	return held, nil
 }
 
-// Foreign reports whether the NodeSpec is one of another schema version.
+// Foreign reports whether the NodeSpec has another schema version.
 func (h Held) Foreign() bool { return h.Schema != SchemaVersion }
 
-// RefuseRenewal says why certificates of the named identities cannot be renewed; nil if they can. Nothing but the
-// identities is needed for that, so the schema version does not matter if they can be read. An identity that a NodeSpec
-// of this schema version lacks is no fault: the node does without it.
+// RefuseRenewal returns the reason why certificates of the named identities cannot be renewed, or nil. A renewal
+// depends only on the identities, so the schema version does not matter if the identities were decoded. An identity
+// that a NodeSpec of this schema version lacks is no error: the node does not use it.
 func (h Held) RefuseRenewal(names []string) error {
 	if !h.Foreign() {
 		return h.Form
@@ -53,8 +53,9 @@ func (h Held) describes(name string) bool {
 	return false
 }
 
-// RefuseChecks says why the NodeSpec's checks prove nothing when this agent does them; nil if they do. A check of a
-// later release may need what this one does not know; checks of an earlier one are known, or fail by their kind.
+// RefuseChecks returns the reason why this agent cannot verify the node with the NodeSpec's checks, or nil. A check
+// of a later release may need features that this release lacks. Checks of an earlier release are supported, or fail
+// by their kind.
 func (h Held) RefuseChecks() error {
 	switch {
 	case h.Schema > SchemaVersion:

@@ -10,7 +10,7 @@ import (
 // ServiceHybridOverlay is the name of the Windows service of OVN-Kubernetes' hybrid overlay.
 const ServiceHybridOverlay = "hybrid-overlay-node"
 
-// Places and names of the hybrid overlay.
+// Paths and names of the hybrid overlay.
 const (
 	hybridOverlayDirectory = Root + `\hybrid-overlay-node`
 	hybridOverlayPKI       = hybridOverlayDirectory + `\pki`
@@ -19,16 +19,16 @@ const (
 	hnsNetwork     = "OVNKubernetesHybridOverlayNetwork"
 )
 
-// hybridOverlay makes the HNS networks of the pods, once the cluster's network has given the node a subnet. Source of
-// the flags: OVN-Kubernetes, go-controller/pkg/config and hybrid-overlay/cmd/hybrid-overlay-node.
+// hybridOverlay creates the HNS networks of the pods after the cluster network assigned a subnet to the node.
+// Source of the flags: OVN-Kubernetes, go-controller/pkg/config and hybrid-overlay/cmd/hybrid-overlay-node.
 func hybridOverlay(in Inputs, p *programs) Service {
 	const name = ServiceHybridOverlay
 	arguments := []string{
 		p.path("hybrid-overlay-node.exe"), "--node", in.Instance.NodeName,
-		// It asks for a certificate of its own with the kubelet's; OVN's identity approver refuses one that is valid for more
-		// than a day.
+		// The program requests its own certificate with the kubelet's certificate. OVN's identity approver refuses
+		// certificates with a validity of more than a day.
 		"--bootstrap-kubeconfig=" + kubeconfigFile, "--cert-dir=" + hybridOverlayPKI, "--cert-duration=24h",
-		// The certificate comes without a kubeconfig, so that it must be told the server again.
+		// The certificate comes without a kubeconfig, so the server must be specified again.
 		"--k8s-apiserver=" + in.Cluster.APIServerInternalURL, "--k8s-cacert=" + apiServerCAFile,
 		"--windows-service", "--logfile", LogPath(name),
 	}
@@ -44,17 +44,18 @@ func hybridOverlay(in Inputs, p *programs) Service {
 	s.Environment = directEnvironment()
 	s.Needs = []Need{NeedCertificate}
 	s.RestartOn = clientFiles(name)
-	// When it starts it makes the HNS network again if subnet or gateway differ, else the policies of remote subnets.
+	// On start, the program recreates the HNS network if subnet or gateway differ, and otherwise the policies of
+	// remote subnets.
 	s.DisturbsPods = true
 	return s
 }
 
-// neverRotate is a size in MiB that no log reaches: zero means the default of 100 to the library that rotates.
+// neverRotate is a size in MiB that no log reaches. The rotation library interprets zero as the default of 100.
 const neverRotate = 1 << 20
 
-// lumberjackArguments returns the flags of OVN-Kubernetes, which rotates its log itself by
-// gopkg.in/natefinch/lumberjack: the size is in MiB, the age in days, and zero keeps rotated files forever. Their
-// number is not limited, as for the other services.
+// lumberjackArguments returns the log flags of OVN-Kubernetes, which rotates its log with
+// gopkg.in/natefinch/lumberjack: the size is in MiB, the age in days, and zero keeps rotated files forever. As for
+// the other services, the number of rotated files is not limited.
 func (s LogSettings) lumberjackArguments() []string {
 	size := int64(neverRotate)
 	if bytes := s.bytes(); bytes > 0 {

@@ -2,7 +2,7 @@ package nodespec
 
 import "strings"
 
-// Files that clients of the API server read.
+// Files read by clients of the API server.
 const (
 	kubeconfigFile  = Root + `\kubeconfig`
 	apiServerCAFile = Root + `\bootstrap-ca.crt`
@@ -12,20 +12,20 @@ const (
 type ServiceIdentity struct {
 	// Service is the name of the Windows service.
 	Service string
-	// User and Group are what its certificate says; <node> stands for the node's name.
+	// User and Group are the subject of the service's certificate; <node> represents the node's name.
 	User, Group string
-	// Kubeconfig is the file that it reads at its start; empty for the agent, which reads none.
+	// Kubeconfig is the file that the service reads on start; empty for the agent, which reads none.
 	Kubeconfig string
 	// Directory holds the certificate.
 	Directory string
-	// Rights are what the API server lets it do, and what gives it the right.
+	// Rights are the allowed API requests, and the source of this permission.
 	Rights string
 }
 
 const nodePlaceholder = "<node>"
 
-// identityTable is all that programs on a node are to the cluster. What is not in it (containerd, windows_exporter,
-// csi-proxy) has no identity and does not speak with the API server. Nothing on a node has a token.
+// identityTable lists all identities of programs on a node. Programs not listed here (containerd, windows_exporter,
+// csi-proxy) have no identity and do not connect to the API server. No program on a node has a token.
 var identityTable = []ServiceIdentity{
 	{
 		Service: ServiceKubelet, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
@@ -33,8 +33,8 @@ var identityTable = []ServiceIdentity{
 		Rights: "its own Node, and the objects that the pods on it use: the node authorizer and the admission plugin NodeRestriction",
 	},
 	{
-		// It bootstraps with the kubelet's certificate. OVN's approver and admission webhook are the cluster's, and are left
-		// as they are.
+		// Bootstraps with the kubelet's certificate. OVN's approver and admission webhook belong to the cluster and
+		// are not changed.
 		Service: ServiceHybridOverlay, User: "system:ovn-node:" + nodePlaceholder, Group: "system:ovn-nodes",
 		Kubeconfig: kubeconfigFile, Directory: hybridOverlayPKI,
 		Rights: "reads Nodes and Pods, and annotates its own Node: OVN-Kubernetes' own roles and its webhook",
@@ -42,7 +42,7 @@ var identityTable = []ServiceIdentity{
 	{
 		Service: ServiceKubeProxy, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
 		Kubeconfig: kubeconfigFile, Directory: pkiDirectory,
-		// It goes by the kubelet's certificate.
+		// Uses the kubelet's certificate.
 		Rights: "reads Services and EndpointSlices: the cluster role system:node-proxier, which OpenShift gives to all nodes",
 	},
 	{
@@ -53,7 +53,7 @@ var identityTable = []ServiceIdentity{
 	{
 		Service: ServiceAgent, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
 		Directory: pkiDirectory,
-		// It goes by the kubelet's certificate.
+		// Uses the kubelet's certificate.
 		Rights: "writes the condition " + ConditionConfiguration +
 			" of its Node, and nothing else: the node authorizer and NodeRestriction",
 	},
@@ -62,18 +62,18 @@ var identityTable = []ServiceIdentity{
 // IdentityTable lists the identity and the rights of every service that connects to the API server.
 func IdentityTable() []ServiceIdentity { return append([]ServiceIdentity(nil), identityTable...) }
 
-// identityOf returns the service's line in the table.
+// identityOf returns the table entry of a service.
 func identityOf(service string) ServiceIdentity {
 	for _, identity := range identityTable {
 		if identity.Service == service {
 			return identity
 		}
 	}
-	// Only services of this package are asked for.
+	// Callers pass only services of this package.
 	panic("the service " + service + " has no identity")
 }
 
-// identity returns the certificate that the operator has signed for a service.
+// identity returns the identity of a service, without the signed certificate.
 func identity(in Inputs, service string) Identity {
 	line := identityOf(service)
 	name := service
@@ -86,7 +86,8 @@ func identity(in Inputs, service string) Identity {
 	}
 }
 
-// identities are those besides the kubelet's. That of hybrid-overlay-node is not among them: OVN-Kubernetes signs it.
+// identities returns the identities that the operator signs in addition to the kubelet's. OVN-Kubernetes signs the
+// identity of hybrid-overlay-node.
 func identities(in Inputs) []Identity {
 	if in.Cluster.Platform != platformAzure {
 		return nil
@@ -94,8 +95,8 @@ func identities(in Inputs) []Identity {
 	return []Identity{identity(in, ServiceCloudNodeManager)}
 }
 
-// clientFiles are read once, at their start, by the clients of the API server. The certificate that they lead to is
-// read again as it rotates.
+// clientFiles returns the files that a client of the API server reads only on start. Clients read the referenced
+// certificate again when it rotates.
 func clientFiles(service string) []string {
 	return []string{identityOf(service).Kubeconfig, apiServerCAFile}
 }
@@ -105,7 +106,7 @@ func clientFileList(in Inputs) []File {
 		inherited(kubeconfigFile, kubeconfig(in, ServiceKubelet))}
 }
 
-// kubeconfig leads to the certificate of a service, and only to the internal API server.
+// kubeconfig returns a kubeconfig with the certificate of a service and the internal API server only.
 func kubeconfig(in Inputs, service string) string {
 	certificate := identity(in, service).Path(CurrentCertificate)
 	return encode(object{

@@ -17,7 +17,7 @@ func TestIdentities(t *testing.T) {
 	table := IdentityTable()
 	t.Run("who speaks with the API server stands in the table, and nobody else does", func(t *testing.T) {
 		for _, service := range spec.Services {
-			// The agent reads its files again whenever it writes its condition.
+			// The agent reads its files again for each write of its condition.
 			client := slices.Contains(service.RestartOn, apiServerCAFile) || service.Name == ServiceAgent
 			if inTable := slices.ContainsFunc(table, func(i ServiceIdentity) bool {
 				return i.Service == service.Name

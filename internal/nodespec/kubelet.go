@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Places of the kubelet.
+// Paths of the kubelet.
 const (
 	kubeletConfigFile   = Root + `\kubelet.conf`
 	kubeletClientCAFile = Root + `\kubelet-ca.crt`
@@ -21,11 +21,11 @@ func kubelet(in Inputs, p *programs) Service {
 		p.path("kubelet.exe"), "--config=" + kubeletConfigFile, "--kubeconfig=" + kubeconfigFile,
 		"--cert-dir=" + pkiDirectory,
 		"--windows-service",
-		// Pods that keep all processors busy must not make the node NotReady.
+		// Pods that use all processors must not make the node NotReady.
 		"--windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS",
 		"--node-labels=" + nodeLabels(in),
-		// The name is settled before the host is configured: that of the cloud on AWS and GCP, where its controllers look the
-		// node up by it, and else the host's own.
+		// The name is determined before the host is configured. On AWS and GCP it is the cloud's name, because
+		// cloud controllers find the node by this name; elsewhere it is the host's own name.
 		"--hostname-override=" + in.Instance.NodeName, "--node-ip=" + in.Instance.NodeIP, verbosity(in),
 	}
 	if in.Cluster.Kubelet.CloudProvider != "" {
@@ -40,15 +40,16 @@ func kubelet(in Inputs, p *programs) Service {
 	s.StartType = startAfterBoot
 	s.Environment = proxyEnvironment(in)
 	s.Needs = []Need{NeedCertificate}
-	// kubelet-ca.crt is not among them: the kubelet reads it again by itself.
+	// kubelet-ca.crt is not listed: the kubelet reloads that file.
 	s.RestartOn = append(restartOn, clientFiles(ServiceKubelet)...)
-	// Pods run on without it. That Windows stops what depends on it too is seen by the plan.
+	// DisturbsPods is false because pods keep running without the kubelet. The plan accounts for the dependent
+	// services that Windows stops too.
 	return s
 }
 
-// NodeLabels returns the labels that the kubelet registers a node with, besides those that it gives every node: the
-// operating system, its architecture and build. The operator keeps them on the Node. Other labels of kubernetes.io are
-// not for a kubelet to set.
+// NodeLabels returns the labels that the kubelet registers a node with, besides its default labels for the
+// operating system, the architecture and the build. The operator maintains these labels on the Node. A kubelet may
+// not set other labels of kubernetes.io.
 func NodeLabels(byoh bool) map[string]string {
 	labels := map[string]string{"node.openshift.io/os_id": "Windows"}
 	if byoh {
@@ -57,7 +58,7 @@ func NodeLabels(byoh bool) map[string]string {
 	return labels
 }
 
-// nodeLabels returns the labels as a flag of the kubelet.
+// nodeLabels returns the labels in the format of the kubelet's flag.
 func nodeLabels(in Inputs) string {
 	labels := NodeLabels(in.Instance.BYOH)
 	var pairs []string
@@ -70,12 +71,12 @@ func nodeLabels(in Inputs) string {
 // Taint is a taint of a Node.
 type Taint struct{ Key, Value, Effect string }
 
-// WindowsTaint returns the taint that every Windows node has: it keeps pods away that do not tolerate Windows. The
-// kubelet registers with it, and the operator keeps it on the Node.
+// WindowsTaint returns the taint of every Windows node, which repels pods that do not tolerate Windows. The kubelet
+// registers with this taint, and the operator maintains the taint on the Node.
 func WindowsTaint() Taint { return Taint{Key: "os", Value: "Windows", Effect: "NoSchedule"} }
 
-// StartupTaint returns the taint that keeps pods off a node until the operator has verified the node and removes the
-// taint. The kubelet registers with it.
+// StartupTaint returns the taint that repels pods until the operator has verified the node and removes the taint.
+// The kubelet registers with this taint.
 func StartupTaint() Taint {
 	return Taint{Key: "startup-taint.cluster-autoscaler.kubernetes.io/windows-not-ready", Effect: "NoSchedule"}
 }
@@ -89,7 +90,8 @@ func kubeletFiles(in Inputs) ([]File, error) {
 	}, err
 }
 
-// registration is read by nobody: a change of it restarts the kubelet, so that it registers its Node again.
+// registration returns the content of a file that no program reads. A change of the content restarts the kubelet,
+// which then registers its Node again.
 func registration(in Inputs) string {
 	if in.Instance.Registration == "" {
 		return "first\n"
@@ -104,14 +106,14 @@ const (
 	ReservedStorage = "1Gi"
 )
 
-// kubeletConfiguration has the values that Windows nodes of OpenShift have had, the workers' in their place where
-// Windows follows them, and what the operator needs, which nothing overrides.
+// kubeletConfiguration merges the defaults for Windows nodes of OpenShift, the followed settings of the workers,
+// and the settings of the operator, in ascending precedence.
 func kubeletConfiguration(in Inputs) (string, error) {
 	config := object{
 		"maxPods":      250,
 		"kubeAPIQPS":   50,
 		"kubeAPIBurst": 100,
-		// Windows cannot count inodes; disk is what fills up.
+		// Windows cannot count inodes; the limiting resource is disk space.
 		"evictionHard":        object{"nodefs.available": "10%", "imagefs.available": "15%"},
 		"serializeImagePulls": false,
 		// Windows images are large, and unpacking one is a single call to the runtime.
@@ -130,14 +132,14 @@ func kubeletConfiguration(in Inputs) (string, error) {
 		"clusterDNS":     in.Cluster.Kubelet.ClusterDNS, "clusterDomain": in.Cluster.Kubelet.ClusterDomain,
 		"containerRuntimeEndpoint": ContainerdEndpoint,
 		"rotateCertificates":       true, "serverTLSBootstrap": true,
-		// oc adm node-logs asks the kubelet for the logs of services.
+		// oc adm node-logs queries the kubelet for the logs of services.
 		"enableSystemLogHandler": true, "enableSystemLogQuery": true,
 		// Windows has no cgroups.
 		"cgroupsPerQOS": false, "enforceNodeAllocatable": []string{"none"},
 		// Windows has no resolv.conf.
 		"resolvConf":    "",
 		"staticPodPath": manifestsDirectory,
-		// What Windows itself takes.
+		// Resources for Windows itself.
 		"systemReserved": object{"cpu": ReservedCPU, "ephemeral-storage": ReservedStorage, "memory": ReservedMemory},
 		"registerNode":   true,
 		"registerWithTaints": []object{

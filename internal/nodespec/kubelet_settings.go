@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// kubeletFields says of every field of KubeletConfiguration why Windows nodes do not take it over from the Linux
-// workers; those without a reason are followed. Source of the fields: k8s.io/kubelet/config/v1beta1; a test holds this
-// table to it.
+// kubeletFields maps every field of KubeletConfiguration to the reason why Windows nodes do not follow the Linux
+// workers. Fields without a reason are followed. Source of the fields: k8s.io/kubelet/config/v1beta1. A test
+// compares this table with the source.
 var kubeletFields = map[string]string{
-	// How the kubelet serves and calls.
+	// Server and clients of the kubelet.
 	"tlsCipherSuites": "", "tlsCurvePreferences": "", "tlsMinVersion": "", featureGates: "",
 	"kubeAPIBurst": "", "kubeAPIQPS": "", "eventBurst": "", "eventRecordQPS": "", "streamingConnectionIdleTimeout": "",
 	"enableDebugFlagsHandler": "", "enableProfilingHandler": "",
@@ -40,7 +40,7 @@ var kubeletFields = map[string]string{
 	"httpCheckFrequency": unset,
 	"podLogsDir":         aPath, "resolvConf": aPath, "volumePluginDir": aPath,
 
-	// Images, logs and what is cleaned up.
+	// Images, logs and garbage collection.
 	"imageGCHighThresholdPercent": "", "imageGCLowThresholdPercent": "", "imageMaximumGCAge": "", "imageMinimumGCAge": "",
 	"imagePullCredentialsVerificationPolicy": "", "preloadedImagesVerificationAllowlist": "", "maxParallelImagePulls": "",
 	"registryBurst": "", "registryPullQPS": "", "serializeImagePulls": "",
@@ -48,7 +48,7 @@ var kubeletFields = map[string]string{
 	"evictionHard": "", "evictionMinimumReclaim": "", "evictionSoft": "", "evictionSoftGracePeriod": "",
 	"evictionMaxPodGracePeriod": "", "evictionPressureTransitionPeriod": "", "mergeDefaultEvictionSettings": "",
 
-	// What the node keeps for itself.
+	// Resources reserved for the node.
 	"systemReserved": sizedForLinux, "kubeReserved": sizedForLinux, "enforceNodeAllocatable": cgroups, "systemReservedCgroup": cgroups,
 	"kubeReservedCgroup": cgroups, "reservedSystemCPUs": sizedForLinux, "reservedMemory": sizedForLinux,
 	"cpuManagerPolicy": affinity, "cpuManagerPolicyOptions": affinity, "cpuManagerReconcilePeriod": affinity,
@@ -57,7 +57,7 @@ var kubeletFields = map[string]string{
 	"shutdownGracePeriod": shutdown, "shutdownGracePeriodByPodPriority": shutdown,
 	"shutdownGracePeriodCriticalPods": shutdown,
 
-	// What only Linux has.
+	// Settings for Linux only.
 	"cgroupDriver": cgroups, "cgroupRoot": cgroups, "cgroupsPerQOS": cgroups, "failCgroupV1": cgroups,
 	"kernelMemcgNotification": cgroups,
 	"kubeletCgroups":          cgroups, "memoryReservationPolicy": cgroups, "memoryThrottlingFactor": cgroups,
@@ -69,11 +69,11 @@ var kubeletFields = map[string]string{
 	"oomScoreAdj": linuxOnly, "podPidsLimit": unlimited, "protectKernelDefaults": linuxOnly, "seccompDefault": linuxOnly,
 	"userNamespaces": linuxOnly,
 
-	// What tells one type of object from another.
+	// Type of the object.
 	"apiVersion": itsOwn, "kind": itsOwn,
 }
 
-// Reasons for which a field is not followed.
+// Reasons why a field is not followed.
 const (
 	itsOwn        = "the operator's checks, certificates or firewall rules rely on its own value"
 	aPath         = "a path of Linux"
@@ -89,16 +89,16 @@ const (
 
 const featureGates = "featureGates"
 
-// FollowsKubeletField reports whether Windows nodes follow a field of the workers' KubeletConfiguration, whole or in
-// part.
+// FollowsKubeletField reports whether Windows nodes follow a field of the workers' KubeletConfiguration, completely
+// or in part.
 func FollowsKubeletField(name string) bool {
 	reason, known := kubeletFields[name]
 	return known && reason == ""
 }
 
-// MissesKubeletField reports whether Windows nodes do not follow a field of a KubeletConfig that has a meaning for them.
-// A field of a newer kubelet counts as such. The machine config operator refuses the fields of which WorkerKubelet has
-// its own.
+// MissesKubeletField reports whether Windows nodes do not follow a KubeletConfig field that is meaningful for them.
+// Unknown fields of a newer kubelet are included. The machine config operator rejects the fields that WorkerKubelet
+// has separately.
 func MissesKubeletField(name string) bool {
 	reason, known := kubeletFields[name]
 	switch {
@@ -110,41 +110,42 @@ func MissesKubeletField(name string) bool {
 	return !slices.Contains([]string{"", cgroups, linuxOnly, aPath, hasAPlace}, reason)
 }
 
-// IsReservation reports whether a field of the KubeletConfiguration reserves resources of the node for its system.
+// IsReservation reports whether a field of the KubeletConfiguration reserves resources for the system.
 func IsReservation(name string) bool { return kubeletFields[name] == sizedForLinux }
 
-// FollowedKubeletFields returns the fields for which FollowsKubeletField is true, sorted.
+// FollowedKubeletFields returns the followed fields, sorted.
 func FollowedKubeletFields() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(kubeletFields)), func(name string) bool {
 		return !FollowsKubeletField(name)
 	})
 }
 
-// The kubelet does not start with a feature gate that it does not know, or with another value of a locked one. The list
-// comes from the payload's kubelet: its gates that are not locked, without AllAlpha and AllBeta, which would be more
-// than the workers' setting says.
+// The kubelet does not start with an unknown feature gate, or with another value of a locked gate. The list comes
+// from the payload's kubelet: all gates that are not locked, except AllAlpha and AllBeta, which would enable more
+// than the workers' setting.
 //
 //go:embed featuregates.txt
 var knownGates string
 
-// FollowsKubeletFeatureGate reports whether the kubelet of Windows nodes has the feature gate and lets it be set.
+// FollowsKubeletFeatureGate reports whether the kubelet of Windows nodes has the feature gate and allows it to be
+// set.
 func FollowsKubeletFeatureGate(name string) bool {
 	return name != "" && slices.Contains(strings.Fields(knownGates), name)
 }
 
-// evictionSignals are those that mean the same on Windows. Inodes and process ids are not counted there;
-// memory.available is the rest of the commit limit, for which the kubelet's own default is five times that of Linux;
-// containerfs.available may not be set at all. Source: k8s.io/kubernetes/pkg/kubelet/eviction.
+// evictionSignals are the signals with the same meaning on Windows. Windows does not count inodes and process ids.
+// memory.available is the remainder of the commit limit, with a default in the kubelet of five times the Linux
+// default. containerfs.available must not be set. Source: k8s.io/kubernetes/pkg/kubelet/eviction.
 var evictionSignals = []string{"imagefs.available", "nodefs.available"}
 
-// kubeletSettings reads WorkerKubelet.Settings and leaves what Windows nodes can take over.
+// kubeletSettings parses WorkerKubelet.Settings and returns the settings that Windows nodes can follow.
 func kubeletSettings(settings string) (object, error) {
 	followed := object{}
 	if settings == "" {
 		return followed, nil
 	}
 	decoder := json.NewDecoder(strings.NewReader(settings))
-	// Numbers are written again as they were read.
+	// Numbers keep their original notation.
 	decoder.UseNumber()
 	if err := decoder.Decode(&followed); err != nil {
 		return nil, fmt.Errorf("the workers' kubelet settings are not a JSON object: %w", err)

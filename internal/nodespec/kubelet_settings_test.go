@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Every field of the kubelet's configuration is followed, or stays out for a reason: a new release of Kubernetes brings
-// new ones.
+// Every field of the kubelet's configuration is followed, or excluded for a reason. New releases of Kubernetes add
+// fields.
 func TestEveryKubeletFieldIsDecided(t *testing.T) {
 	var fields []string
 	for i := range reflect.TypeFor[kubeletconfig.KubeletConfiguration]().NumField() {
@@ -44,7 +44,7 @@ func TestEveryKubeletFieldIsDecided(t *testing.T) {
 func TestAFieldOfAKubeletConfigIsMissedIfItHasAMeaningOnWindows(t *testing.T) {
 	for field, want := range map[string]bool{
 		"maxPods": false, "evictionHard": false, // followed
-		"cgroupDriver": false, "failSwapOn": false, "volumePluginDir": false, // of Linux
+		"cgroupDriver": false, "failSwapOn": false, "volumePluginDir": false, // Linux only
 		"clusterDNS": false, "apiVersion": false, "kind": false, // not set in a KubeletConfig
 		"systemReserved": true, "cpuManagerPolicy": true, "shutdownGracePeriod": true, "registerWithTaints": true, "podPidsLimit": true,
 		"futureField": true,
@@ -155,7 +155,7 @@ func FuzzKubeletSettings(f *testing.F) {
 		if err := json.Unmarshal([]byte(fileAt(t, spec, kubeletConfigFile).Content), &config); err != nil {
 			t.Fatal(err)
 		}
-		// What the operator relies on stays, whatever the workers have.
+		// Settings that the operator relies on do not follow the workers.
 		if config["staticPodPath"] != manifestsDirectory || config["containerRuntimeEndpoint"] != ContainerdEndpoint ||
 			config["serverTLSBootstrap"] != true {
 			t.Errorf("%v", config)

@@ -18,7 +18,7 @@ func kubeProxy(in Inputs, p *programs) Service {
 	s.Environment = directEnvironment()
 	s.Needs = []Need{NeedCertificate, NeedPodSubnet, NeedSourceVIP}
 	s.RestartOn = append([]string{kubeProxyConfigFile}, clientFiles(ServiceKubeProxy)...)
-	// It removes and makes the rules of Services when it starts.
+	// On start, kube-proxy removes and recreates the rules of Services.
 	s.DisturbsPods = true
 	return s
 }
@@ -27,8 +27,8 @@ func kubeProxyFiles(in Inputs) []File {
 	return []File{inherited(kubeProxyConfigFile, kubeProxyConfiguration(in), NeedPodSubnet, NeedSourceVIP)}
 }
 
-// kubeProxyConfiguration needs no feature gates: WinDSR and WinOverlay are locked to on since 1.34, and their names
-// will go away. Source of the fields: k8s.io/kube-proxy/config/v1alpha1.
+// kubeProxyConfiguration sets no feature gates: WinDSR and WinOverlay are locked to on since 1.34, and will be
+// removed. Source of the fields: k8s.io/kube-proxy/config/v1alpha1.
 func kubeProxyConfiguration(in Inputs) string {
 	return encode(object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "kernelspace",
@@ -37,9 +37,9 @@ func kubeProxyConfiguration(in Inputs) string {
 		"clusterCIDR":      PlaceholderPodSubnet,
 		"winkernel": object{
 			"networkName": hnsNetwork,
-			// Packets to another node's pod leave with this address, for which the answer comes back into the overlay.
+			// Source address of packets to pods on other nodes, so that responses return into the overlay.
 			"sourceVip": PlaceholderSourceVIP,
-			// Without direct server return, Windows Server 2019 loses packets after a while (OCPBUGS-28254).
+			// Without direct server return, Windows Server 2019 loses packets after some time (OCPBUGS-28254).
 			"enableDSR": true,
 		},
 	})

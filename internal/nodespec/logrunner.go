@@ -10,9 +10,9 @@ import (
 // logRunner runs another program and writes its output to a log.
 const logRunner = "kube-log-runner.exe"
 
-// RunsAs reports whether a service's process with this command line is what its configuration starts. Under
-// kube-log-runner the process is the runner or the program that it has started: it is the latter that connects to the
-// service control manager, and Windows does not say which of the two it shows then.
+// RunsAs reports whether a service's process with this command line was started from its configuration. Under
+// kube-log-runner, Windows may report the runner or the started program, because the program connects to the
+// service control manager.
 func RunsAs(running, configured string) bool {
 	if running == configured {
 		return true
@@ -21,7 +21,7 @@ func RunsAs(running, configured string) bool {
 	return len(child) > 0 && slices.Equal(host.SplitCommandLine(running), child)
 }
 
-// UnderLogRunner returns the words of the program that a command line has kube-log-runner run; none where there is no
+// UnderLogRunner returns the words of the program that kube-log-runner starts, or none if the command line has no
 // runner.
 func UnderLogRunner(commandLine string) []string {
 	words := host.SplitCommandLine(commandLine)

@@ -1,9 +1,9 @@
 package nodespec
 
-// logged runs a program that logs to its standard output under kube-log-runner, which appends to the log file. The flags
-// with which kube-log-runner rotates the file are left out: Windows refuses to rename a file that another process has
-// open, and after one refusal kube-log-runner writes nothing anymore.
-// Source: k8s.io/component-base/logs/kube-log-runner/internal/logrotation.
+// logged returns a command line under kube-log-runner, which appends the program's standard output to the log file.
+// The rotation flags of kube-log-runner are not used: Windows refuses to rename a file that another process has
+// open, and after one refusal kube-log-runner writes no more output. Source:
+// k8s.io/component-base/logs/kube-log-runner/internal/logrotation.
 func logged(in Inputs, p *programs, name string, commandLine ...string) []string {
 	runner := []string{p.path("kube-log-runner.exe"), "-log-file=" + LogPath(name)}
 	if interval := in.LogSettings.FlushInterval; interval > 0 {
@@ -12,7 +12,7 @@ func logged(in Inputs, p *programs, name string, commandLine ...string) []string
 	return append(runner, commandLine...)
 }
 
-// logs returns the logs that the agent rotates. hybrid-overlay-node rotates its own.
+// logs returns the logs that the agent rotates. hybrid-overlay-node rotates its own log.
 func logs(in Inputs, services []Service) []Log {
 	size, age := in.LogSettings.bytes(), in.LogSettings.FileAge
 	if size == 0 && age == 0 {

@@ -8,36 +8,35 @@ import (
 	"time"
 )
 
-// LogSettings rotate the logs of all services. Zero fields leave rotation off.
+// LogSettings configure the log rotation of all services. Zero fields disable rotation.
 type LogSettings struct {
 	FileSize      string        // a Kubernetes quantity of bytes: "100Mi"
 	FileAge       time.Duration // older rotated files are deleted
-	FlushInterval time.Duration // how often kube-log-runner writes; zero for its default
+	FlushInterval time.Duration // interval of kube-log-runner's writes; zero for its default
 }
 
-// What holds where the operator's environment says nothing.
+// Defaults for unset environment variables of the operator.
 const (
 	defaultLogSize = "100Mi"
 	defaultLogAge  = "168h"
 )
 
-// maxLogSize is more than any disk has; a larger number is taken for a mistake.
+// maxLogSize is larger than any disk; larger numbers are rejected as mistakes.
 const maxLogSize = 1 << 50
 
-// fileSize is the part of Kubernetes' quantities that makes sense as a size of files. The suffix for 1000 is a small k.
+// fileSize matches the Kubernetes quantities that are sensible file sizes. The suffix for 1000 is a lowercase k.
 var fileSize = regexp.MustCompile(`^([0-9]{1,15})([kMGT]|[KMGT]i)?$`)
 
 var sizeUnits = map[string]float64{
 	"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
 }
 
-// parseSize returns a size in bytes.
 func parseSize(size string) (bytes int64, ok bool) {
 	parts := fileSize.FindStringSubmatch(size)
 	if parts == nil {
 		return 0, false
 	}
-	// Both are exact in 53 bits, and so is the product as far as it is accepted.
+	// Both factors are exact in 53 bits, and so is each accepted product.
 	number, err := strconv.ParseFloat(parts[1], 64)
 	if product := number * sizeUnits[parts[2]]; err == nil && product <= maxLogSize {
 		return int64(product), true
@@ -45,14 +44,14 @@ func parseSize(size string) (bytes int64, ok bool) {
 	return 0, false
 }
 
-// bytes is FileSize as a number; zero leaves rotation by size off.
+// bytes returns FileSize in bytes; zero disables rotation by size.
 func (s LogSettings) bytes() int64 {
 	bytes, _ := parseSize(s.FileSize)
 	return bytes
 }
 
-// ParseLogSettings reads the operator's environment variables SERVICES_LOG_FILE_SIZE, SERVICES_LOG_FILE_AGE and
-// SERVICES_LOG_FLUSH_INTERVAL. Empty values mean the defaults; zeros turn the setting off.
+// ParseLogSettings parses the operator's environment variables SERVICES_LOG_FILE_SIZE, SERVICES_LOG_FILE_AGE and
+// SERVICES_LOG_FLUSH_INTERVAL. Empty values select the defaults; zeros disable the setting.
 func ParseLogSettings(size, age, flush string) (LogSettings, error) {
 	var settings LogSettings
 	size, age = cmp.Or(size, defaultLogSize), cmp.Or(age, defaultLogAge)

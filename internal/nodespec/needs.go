@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// needCertificatePrefix starts the needs for certificates other than the kubelet's.
+// needCertificatePrefix is the prefix of needs for certificates other than the kubelet's.
 const needCertificatePrefix = "Certificate "
 
-// NeedCertificateOf returns the signed certificate of the identity of that name; the name is empty for the kubelet's.
+// NeedCertificateOf returns the need for the signed certificate of the named identity; the name is empty for the
+// kubelet.
 func NeedCertificateOf(identity string) Need {
 	if identity == "" {
 		return NeedCertificate
@@ -16,7 +17,7 @@ func NeedCertificateOf(identity string) Need {
 	return Need(needCertificatePrefix + identity)
 }
 
-// CertificateOf returns the identity whose certificate is needed; ok is false for a need of anything else.
+// CertificateOf returns the identity with the needed certificate; ok is false for other needs.
 func CertificateOf(need Need) (identity string, ok bool) {
 	if need == NeedCertificate {
 		return "", true
@@ -24,7 +25,7 @@ func CertificateOf(need Need) (identity string, ok bool) {
 	return strings.CutPrefix(string(need), needCertificatePrefix)
 }
 
-// AllIdentities returns the identity of the kubelet and then those of other services.
+// AllIdentities returns the identity of the kubelet and then the identities of other services.
 func (s NodeSpec) AllIdentities() []Identity {
 	if s.Identity.CommonName == "" {
 		return s.Identities
@@ -32,7 +33,7 @@ func (s NodeSpec) AllIdentities() []Identity {
 	return slices.Concat([]Identity{s.Identity}, s.Identities)
 }
 
-// Service returns the name of the service whose identity it is.
+// Service returns the name of the service with this identity.
 func (i Identity) Service() string {
 	if i.Name == "" {
 		return ServiceKubelet
@@ -40,12 +41,11 @@ func (i Identity) Service() string {
 	return i.Name
 }
 
-// FileName returns the name of one of the identity's files in its directory, as client-go's certificate store names
-// them.
+// FileName returns the name of one of the identity's files, following the naming of client-go's certificate store.
 func (i Identity) FileName(what string) string { return i.Service() + "-client-" + what + ".pem" }
 
-// Path is the path of that file.
+// Path returns the path of the file that FileName names.
 func (i Identity) Path(what string) string { return i.Directory + `\` + i.FileName(what) }
 
-// CurrentCertificate is what FileName calls the link to the key and certificate in use.
+// CurrentCertificate is FileName's argument for the link to the current key and certificate.
 const CurrentCertificate = "current"

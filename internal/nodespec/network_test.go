@@ -57,7 +57,7 @@ func TestHybridOverlay(t *testing.T) {
 	})
 }
 
-// `make payload` looks for these flags in the program that it gets.
+// `make payload` searches the payload's program for these flags.
 func TestThePayloadKnowsTheFlagsOfTheHybridOverlay(t *testing.T) {
 	data, err := os.ReadFile("../../payload/components.yaml")
 	if err != nil {
@@ -93,8 +93,8 @@ func TestThePayloadKnowsTheFlagsOfTheHybridOverlay(t *testing.T) {
 	}
 }
 
-// endpointPolicyOfHCN and the settings below are as in hcnpolicy.go of github.com/Microsoft/hcsshim/hcn, which builds
-// for Windows only.
+// endpointPolicyOfHCN and the settings below correspond to hcnpolicy.go of github.com/Microsoft/hcsshim/hcn, which
+// builds for Windows only.
 type endpointPolicyOfHCN struct {
 	Type     string
 	Settings json.RawMessage
@@ -189,7 +189,7 @@ func TestCNIPolicies(t *testing.T) {
 	}
 }
 
-// What the network's variants change is all in two places.
+// The variants of the network change only the command line of hybrid-overlay-node and the CNI configuration.
 func TestGoldenNetworks(t *testing.T) {
 	port := int32(9898)
 	for name, network := range map[string]struct {

@@ -2,46 +2,48 @@ package nodespec
 
 import "strings"
 
-// Places on a host. Users know the ones directly below Root; the others are between operator and agent.
+// Paths on a host. The paths directly below Root are documented for users; the others are internal to operator and
+// agent.
 const (
-	// Root is the folder of everything that a node runs. Administrators and SYSTEM only.
+	// Root is the directory of all programs and files of a node, for administrators and SYSTEM only.
 	Root = `C:\k`
-	// LogRoot holds one folder of logs for each service.
+	// LogRoot contains one log directory for each service.
 	LogRoot = `C:\var\log`
-	// ReleasesRoot holds one folder for each release of a component.
+	// ReleasesRoot contains one directory for each release of a component.
 	ReleasesRoot = Root + `\releases`
-	// ReleaseManifest is the name of the file that is written last into a release's folder: the release is complete when
-	// it is there.
+	// ReleaseManifest is the name of the file that is written last to a release's directory. The release is
+	// complete when this file exists.
 	ReleaseManifest = "release.json"
-	// IncomingRoot holds payload files, named after their digest, between unpacking and installing.
+	// IncomingRoot holds payload files, named after their digest, between extraction and installation.
 	IncomingRoot = ReleasesRoot + `\incoming`
 
-	// LandingRoot is where the operator puts an agent over SFTP. It is beside the SSH server's own configuration, in a
-	// folder that sshd lets only administrators write to: who can put something there can log in as one anyway. In C:\,
-	// and so in C:\k, any user may make folders.
+	// LandingRoot is the directory for agents that the operator copies over SFTP. The directory is next to the
+	// configuration of the SSH server, where sshd allows only administrators to write: any writer could log in as
+	// an administrator anyway. In C:\, and so in C:\k, any user may create directories.
 	LandingRoot = `C:\ProgramData\ssh\wicd`
-	// FoundPath is there while C:\k, which others than administrators could use, is closed to them and the ledger does not
-	// know it yet. It is written before C:\k is closed, where nobody else can.
+	// FoundPath exists while access to C:\k is being restricted and the ledger does not yet record the original
+	// access, which included non-administrators. The file is written before the restriction, in a directory that
+	// only administrators can write to.
 	FoundPath = LandingRoot + `\found`
-	// AgentRoot is the agent's own folder. The agent makes it in its first run, and the operator deletes it after the
-	// last.
+	// AgentRoot is the agent's own directory. The agent creates it on its first run, and the operator deletes it
+	// after the last run.
 	AgentRoot = Root + `\wicd`
-	// InboxRoot is where the operator puts the input files of verbs.
+	// InboxRoot is the directory of input files for agent commands.
 	InboxRoot = AgentRoot + `\inbox`
-	// SpecPath is the NodeSpec that the host is held to.
+	// SpecPath is the desired NodeSpec of the host.
 	SpecPath = AgentRoot + `\spec.json`
-	// FallbackPath is the NodeSpec that a rollback goes back to. While it is there, its releases and its agent stay on the
-	// host.
+	// FallbackPath is the NodeSpec that a rollback returns to. While this file exists, its releases and its agent
+	// stay on the host.
 	FallbackPath = AgentRoot + `\fallback.json`
-	// FallbackAppliedPath is what is known of that NodeSpec: a copy of what AppliedPath held.
+	// FallbackAppliedPath describes that NodeSpec: a copy of AppliedPath.
 	FallbackAppliedPath = AgentRoot + `\fallback-applied.json`
-	// AppliedPath tells of the NodeSpec that was last applied to its end.
+	// AppliedPath describes the last NodeSpec that was applied completely.
 	AppliedPath = AgentRoot + `\applied.json`
-	// LedgerPath is what the host was like before. While it is there, the host is not given back.
+	// LedgerPath records the original state of the host. The file exists until the host is restored.
 	LedgerPath = AgentRoot + `\ledger.json`
-	// LockPath is there while a verb changes the host.
+	// LockPath exists while an agent command changes the host.
 	LockPath = AgentRoot + `\lock.json`
-	// lastRunPrefix begins the path of what the agent has said when a verb was run last.
+	// lastRunPrefix is the path prefix of the output of each agent command's last run.
 	lastRunPrefix = AgentRoot + `\last-`
 	// AgentProgram is the file name of the agent.
 	AgentProgram = "wicd.exe"
@@ -56,37 +58,37 @@ const ServiceKubelet = "kubelet"
 // ServiceContainerd is the name of the container runtime's Windows service.
 const ServiceContainerd = "containerd"
 
-// DescriptionPrefix begins the description of every service of ours.
+// DescriptionPrefix is the prefix of the description of every service owned by the operator.
 const DescriptionPrefix = "OpenShift managed"
 
-// FeatureContainers is the Windows feature that brings containers and the Host Networking Service.
+// FeatureContainers is the Windows feature with containers and the Host Networking Service.
 const FeatureContainers = "Containers"
 
-// Since Windows Server 2025 parts of it are features of their own, which it does not bring: the Host Networking
-// Service, and the switch extension that pods' networks need.
+// Since Windows Server 2025, two parts of FeatureContainers are separate features: the Host Networking Service, and
+// the switch extension that pod networks need. FeatureContainers does not include them.
 const (
 	featureHNS = "Containers-HNS"
 	featureSDN = "Containers-SDN"
 )
 
-// The Windows services that those parts come with.
+// The Windows services of those features.
 const (
 	ServiceHNS = "hns"
 	ServiceVFP = "vfpext"
 )
 
-// Placeholders in the content of files and in command lines, for what becomes known only on the way (see Need).
+// Placeholders in files and command lines for inputs that become known only while a host is being configured (see
+// Need).
 const (
-	// PlaceholderPodSubnet stands for Network.PodSubnet; what holds it needs NeedPodSubnet.
+	// PlaceholderPodSubnet represents Network.PodSubnet and requires NeedPodSubnet.
 	PlaceholderPodSubnet = "${POD_SUBNET}"
-	// PlaceholderPodRange stands for the first address of the pod subnet that pods may have; what holds it needs
-	// NeedPodSubnet.
+	// PlaceholderPodRange represents the first address of the pod subnet for pods and requires NeedPodSubnet.
 	PlaceholderPodRange = "${POD_RANGE_START}"
-	// PlaceholderSourceVIP stands for the address of kube-proxy's HNS endpoint; what holds it needs NeedSourceVIP.
+	// PlaceholderSourceVIP represents the address of kube-proxy's HNS endpoint and requires NeedSourceVIP.
 	PlaceholderSourceVIP = "${SOURCE_VIP}"
 )
 
-// shortDigest is how many digits of a digest identify something in a name.
+// shortDigest is the number of digest digits in names.
 const shortDigest = 12
 
 // AgentPath returns the path of the agent with the given sha256.
@@ -94,13 +96,13 @@ func AgentPath(sha256 string) string {
 	return AgentRoot + `\` + short(sha256) + `\` + AgentProgram
 }
 
-// LandingPath returns the path where the operator puts the agent with the given sha256; the agent then copies itself to
-// AgentPath.
+// LandingPath returns the path to which the operator copies the agent with the given sha256. The agent then copies
+// itself to AgentPath.
 func LandingPath(sha256 string) string {
 	return LandingRoot + `\` + short(sha256) + `\` + AgentProgram
 }
 
-// InboxSpec returns the path for a NodeSpec whose JSON form has the given sha256.
+// InboxSpec returns the path for a NodeSpec with a JSON form of the given sha256.
 func InboxSpec(sha256 string) string { return InboxRoot + `\spec-` + short(sha256) + ".json" }
 
 // InboxPayload returns the path for a payload archive with the given sha256.
@@ -109,22 +111,22 @@ func InboxPayload(sha256 string) string { return InboxRoot + `\payload-` + short
 // InboxPatch returns the path for a patch of the agent with the given sha256.
 func InboxPatch(sha256 string) string { return InboxRoot + `\patch-` + short(sha256) }
 
-// ReleaseDirectory returns the folder of a release of a component whose files have the given digest together.
+// ReleaseDirectory returns the directory of a component release with the given combined digest of its files.
 func ReleaseDirectory(component, digest string) string {
 	return ReleasesRoot + `\` + component + "-" + short(digest)
 }
 
-// LastRunPath returns the path of what the agent has said when a verb was run last, for a support case.
+// LastRunPath returns the path of the output of an agent command's last run, for support cases.
 func LastRunPath(verb string) string { return lastRunPrefix + verb + ".jsonl" }
 
-// logPaths are the logs, below LogRoot, that are not named after their service. OpenShift's must-gather and log collectors
-// request them under these names: openshift/must-gather, collection-scripts/gather_windows_node_logs.
+// logPaths are the logs, below LogRoot, that are not named after their service. OpenShift's must-gather and log
+// collectors request these names: openshift/must-gather, collection-scripts/gather_windows_node_logs.
 var logPaths = map[string]string{
 	ServiceHybridOverlay: `hybrid-overlay\hybrid-overlay.log`,
 	ServiceAgent:         `wicd\windows-instance-config-daemon.exe.INFO`,
 }
 
-// LogPath returns the path of the log to which a service writes.
+// LogPath returns the path of a service's log.
 func LogPath(service string) string {
 	if path, special := logPaths[service]; special {
 		return LogRoot + `\` + path
@@ -132,7 +134,7 @@ func LogPath(service string) string {
 	return LogRoot + `\` + service + `\` + service + ".log"
 }
 
-// LogDirectory returns the folder of a service's logs.
+// LogDirectory returns the directory of a service's logs.
 func LogDirectory(service string) string {
 	path := LogPath(service)
 	return path[:strings.LastIndexByte(path, '\\')]
@@ -144,10 +146,10 @@ func (r Release) Path(file PayloadFile) string { return r.Directory + `\` + file
 // Manifest returns the path of the release's manifest.
 func (r Release) Manifest() string { return r.Directory + `\` + ReleaseManifest }
 
-// SamePath reports whether two paths name the same file on Windows, judging by their text alone.
+// SamePath reports whether two paths name the same file on Windows, based on their text alone.
 func SamePath(a, b string) bool { return strings.EqualFold(trim(a), trim(b)) }
 
-// Within reports whether a path is the folder or lies below it.
+// Within reports whether a path is the directory or lies below the directory.
 func Within(path, folder string) bool {
 	path, folder = trim(path), trim(folder)
 	return strings.EqualFold(path, folder) ||
@@ -158,12 +160,12 @@ func trim(path string) string { return strings.TrimRight(path, `\`) }
 
 func short(digest string) string { return digest[:min(shortDigest, len(digest))] }
 
-// NodesOwn reports whether an entry of a folder that all kinds of programs share belongs to the node's programs,
-// although no NodeSpec names it. shared is false for any other folder: everything in it belongs to the node.
+// NodesOwn reports whether an entry of a directory shared with other programs belongs to the node, although no
+// NodeSpec lists the entry. shared is false for other directories: all their entries belong to the node.
 func NodesOwn(folder, name string) (own, shared bool) {
 	switch {
 	case SamePath(folder, LogRoot):
-		// The kubelet makes these for the logs of pods.
+		// The kubelet creates these directories for the logs of pods.
 		return strings.EqualFold(name, "pods") || strings.EqualFold(name, "containers"), true
 	case SamePath(folder, `C:\var`), SamePath(folder, `C:\var\lib`):
 		return false, true

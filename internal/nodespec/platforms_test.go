@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// What each platform's nodes have, in a form for people.
+// The nodes of each platform, in a readable form.
 //
 func TestGoldenPlatforms(t *testing.T) {
 	for _, platform := range []string{"None", "BareMetal", "VSphere", "Nutanix", "AWS", "Azure", "GCP"} {
@@ -30,7 +30,7 @@ func TestGoldenPlatforms(t *testing.T) {
 	})
 }
 
-// summary returns one line for each thing on the node.
+// summary returns one line for each element of the node.
 func summary(spec NodeSpec) string {
 	var b strings.Builder
 	for _, identity := range spec.AllIdentities() {
@@ -58,8 +58,8 @@ func summary(spec NodeSpec) string {
 	return b.String()
 }
 
-// Windows Server 2019, 2022 and 2025 get the same files and services: nothing that a NodeSpec follows from tells them
-// apart. What differs is found out by the programs themselves, and no build is refused.
+// Windows Server 2019, 2022 and 2025 get the same files and services, because no input of a NodeSpec distinguishes
+// them. The programs themselves detect the differences, and no build is rejected.
 func TestNothingDependsOnTheVersionOfWindows(t *testing.T) {
 	var fields []string
 	for i := range reflect.TypeFor[Instance]().NumField() {
@@ -69,7 +69,7 @@ func TestNothingDependsOnTheVersionOfWindows(t *testing.T) {
 		t.Errorf("the spec depends on %v of a host: a golden file for each version of Windows is due if one of them is its version", fields)
 	}
 	for _, service := range mustMake(t, platformInputs("VSphere")).Services {
-		// The kubelet itself labels its Node with the operating system, the architecture and the build of Windows.
+		// The kubelet sets the labels for the operating system, the architecture and the build of Windows.
 		for _, label := range []string{"kubernetes.io/os", "kubernetes.io/arch", "windows-build"} {
 			if strings.Contains(service.CommandLine, label) {
 				t.Errorf("%s sets %s", service.Name, label)
@@ -78,7 +78,7 @@ func TestNothingDependsOnTheVersionOfWindows(t *testing.T) {
 	}
 }
 
-// the agent comes up with Windows and starts the rest.
+// the agent starts with Windows and starts the other services.
 func TestStartTypes(t *testing.T) {
 	manual := []string{ServiceKubelet, ServiceHybridOverlay, ServiceKubeProxy, ServiceCloudNodeManager}
 	services := mustMake(t, azureInputs()).Services
@@ -99,8 +99,8 @@ func TestStartTypes(t *testing.T) {
 	}
 }
 
-// Nodes of a cloud whose controllers run outside of the kubelet wait for them, and there is no other trace of a cloud
-// in the kubelet.
+// Nodes of a cloud with external controllers wait for these controllers. The kubelet has no other cloud-specific
+// settings.
 func TestCloudProvider(t *testing.T) {
 	for platform, want := range map[string]bool{"None": false, "BareMetal": false, "VSphere": true, "Nutanix": true,
 		"AWS": true, "Azure": true, "GCP": true} {
@@ -124,8 +124,8 @@ func TestRoutesOfTheCloud(t *testing.T) {
 	}
 }
 
-// whatever else is on the host, the kubelet speaks with our containerd, and no service of Docker is ours to run
-// or to remove.
+// the kubelet uses the operator's containerd, regardless of other programs on the host. The operator neither
+// runs nor removes a service of Docker.
 func TestDockerIsLeftAlone(t *testing.T) {
 	spec := mustMake(t, azureInputs())
 	if kubeletConfigOf(t, azureInputs()).ContainerRuntimeEndpoint != ContainerdEndpoint {

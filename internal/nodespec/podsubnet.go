@@ -2,15 +2,17 @@ package nodespec
 
 import "net/netip"
 
-// smallestSubnet is the prefix length of the smallest pod subnet of which addresses are set aside.
+// smallestSubnet is the prefix length of the smallest pod subnet with reserved addresses.
 const smallestSubnet = 29
 
-// SourceVIPAddress returns the address of kube-proxy's endpoint: the third of the pod subnet, after the network's own
-// and its gateway's. Empty, which leaves it to Windows, for what is no IPv4 subnet or too small a one.
+// SourceVIPAddress returns the address of kube-proxy's endpoint: the third address of the pod subnet, after the
+// network's and the gateway's. If the subnet is not IPv4 or too small, the result is empty, and Windows selects the
+// address.
 func SourceVIPAddress(podSubnet string) string { return addressIn(podSubnet, 2) }
 
-// PodRangeStart returns the first address that pods may have: the one after kube-proxy's, which the plugin that gives
-// out the pods' addresses does not know. In a subnet of which none is set aside it is the first of all.
+// PodRangeStart returns the first address for pods: the address after kube-proxy's, which the address management
+// plugin does not know. In a subnet without reserved addresses, the range starts directly after the network
+// address.
 func PodRangeStart(podSubnet string) string {
 	if start := addressIn(podSubnet, 3); start != "" {
 		return start
@@ -22,7 +24,7 @@ func PodRangeStart(podSubnet string) string {
 	return subnet.Masked().Addr().Next().String()
 }
 
-// addressIn returns the address of an IPv4 subnet with this number, counted from that of the network.
+// addressIn returns the address with this offset from the network address of an IPv4 subnet.
 func addressIn(podSubnet string, number int) string {
 	subnet, err := netip.ParsePrefix(podSubnet)
 	if err != nil || !subnet.Addr().Is4() || subnet.Bits() > smallestSubnet {

@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// directEnvironment returns the environment of a service that connects to the cluster only. Without it, the service
-// manager passes on the variables of the machine, and the service sends requests for the API server to a proxy outside of the cluster.
-// Source of the name and the value: golang.org/x/net/http/httpproxy.
+// directEnvironment returns the environment of a service that connects to the cluster only. Without this variable,
+// the service manager passes the machine's variables, and the service sends API requests to a proxy outside of the
+// cluster. Source of the name and the value: golang.org/x/net/http/httpproxy.
 func directEnvironment() []string { return []string{"NO_PROXY=*"} }
 
-// proxyEnvironment returns the environment of a service that also connects to the outside of the cluster. It follows the
-// cluster's proxies, and never a proxy of the machine: on Linux workers there is none either. Where the cluster has one of
-// the two proxies only, the variable of the other is empty in place of the machine's.
+// proxyEnvironment returns the environment of a service that also connects to the outside of the cluster. As on
+// Linux workers, only the cluster's proxies apply, and never a proxy of the machine. If the cluster has only one of
+// the two proxies, the other variable is set empty to override the machine's variable.
 func proxyEnvironment(in Inputs) []string {
 	p := in.Cluster.Proxy
 	if p.HTTP == "" && p.HTTPS == "" {
@@ -26,8 +26,9 @@ func proxyEnvironment(in Inputs) []string {
 	return []string{"HTTP_PROXY=" + string(p.HTTP), "HTTPS_PROXY=" + string(p.HTTPS), "NO_PROXY=" + noProxy(in)}
 }
 
-// noProxy returns the cluster's list with what a node must reach by itself whatever the list says, sorted and without
-// doubles. Addresses of the cloud's metadata service are among it because a proxy would ask for its own machine's.
+// noProxy returns the cluster's list and the names and networks that a node must always reach directly, sorted and
+// without duplicates. The cloud's metadata address is included because a proxy would query the metadata of the
+// proxy's own machine.
 func noProxy(in Inputs) string {
 	entries := slices.Concat(
 		strings.Split(in.Cluster.Proxy.NoProxy, ","),
@@ -45,8 +46,8 @@ func noProxy(in Inputs) string {
 	return strings.Join(entries, ",")
 }
 
-// Validate returns an error that names a field of the proxy that programs cannot use, or would misread. The error never
-// contains the URLs, which may hold a password.
+// Validate returns an error for proxy fields that programs cannot use or would misread. The error never contains
+// the URLs, which may contain a password.
 func (p Proxy) Validate() error {
 	var faults []error
 	for _, field := range []struct {
@@ -73,7 +74,7 @@ func validProxyURL(text string) error {
 	if !isWord(text) {
 		return errors.New("contains a space, a quote or a control character, which must be escaped in a URL")
 	}
-	// The error of Parse holds the text.
+	// The error of Parse contains the text.
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Hostname() == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
 		return errors.New("is not a URL of the form http://host:port or https://host:port")
@@ -81,8 +82,8 @@ func validProxyURL(text string) error {
 	return nil
 }
 
-// isWord reports whether a text is safe in an environment and in a command line: no space, no quote, nothing that
-// cannot be printed.
+// isWord reports whether a text is safe in an environment and in a command line: no spaces, quotes or unprintable
+// characters.
 func isWord(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("\"'`", r)

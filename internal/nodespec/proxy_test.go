@@ -95,7 +95,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// A service gets the variables of the machine, and its own in place of those of the same name.
+// A service gets the machine's variables, except for the variables that the service itself sets.
 func TestNoServiceAsksAProxyOfTheMachineForTheAPIServer(t *testing.T) {
 	without := azureInputs()
 	without.Cluster.Proxy = Proxy{}

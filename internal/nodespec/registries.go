@@ -1,53 +1,54 @@
 package nodespec
 
-// Registries says how nodes get container images.
+// Registries holds the image registry configuration of nodes.
 type Registries struct {
-	// Hosts are the registries for which something is configured, sorted by their name.
+	// Hosts are the registries with a configuration, sorted by name.
 	Hosts []Registry
-	// OnlyAllowed is true where the cluster names the registries that may be used: no image of another one is pulled.
+	// OnlyAllowed is true if the cluster has a list of allowed registries. Images of other registries are not
+	// pulled.
 	OnlyAllowed bool
-	// Credentials are those that a node uses for any pod, sorted by the registry. Of those for a registry with mirrors
-	// only the one for all of it is used.
+	// Credentials are the node's credentials for any pod, sorted by registry. For a registry with mirrors, only the
+	// credential for the complete registry is used.
 	Credentials []Credential
 }
 
-// Registry is a host that images are named after, and how to get them.
+// Registry is the host in image names, with its pull configuration.
 type Registry struct {
-	// Host is as in an image's name: registry.example.com or registry.example.com:5000.
+	// Host has the form used in image names: registry.example.com or registry.example.com:5000.
 	Host string
 	// Mirrors are tried in this order before the registry itself.
 	Mirrors []Mirror
-	// NeverContact is true when only the mirrors may be asked.
+	// NeverContact is true if images may be pulled from the mirrors only.
 	NeverContact bool
-	// Blocked is true when no image of it may be pulled.
+	// Blocked is true if no image of the registry may be pulled.
 	Blocked bool
-	// Allowed is true when the cluster names it among those that may be used (see Registries.OnlyAllowed).
+	// Allowed is true if the registry is in the cluster's list of allowed registries (see Registries.OnlyAllowed).
 	Allowed bool
 	Endpoint
 }
 
-// Mirror is another place that has the images of a registry.
+// Mirror is another location of a registry's images.
 type Mirror struct {
-	// Host is where it is; Path is what stands before the repository's name there, empty for nothing.
+	// Host is the mirror's host. Path is the prefix of repository names on the mirror; empty for none.
 	Host, Path string
-	// Tags is true when it is asked for tags too, and not for digests only.
+	// Tags is true if the mirror also serves tags, and not only digests.
 	Tags bool
-	// Authorization is the user and password for the mirror, as base64 of user:password; empty when it needs none.
+	// Authorization is base64 of user:password for the mirror; empty if the mirror requires none.
 	Authorization Secret
 	Endpoint
 }
 
-// Endpoint says how to connect to a host.
+// Endpoint holds the connection settings of a host.
 type Endpoint struct {
-	// Insecure is true when its certificate is not checked, and plain HTTP is used where it has none.
+	// Insecure is true if the host's certificate is not verified, and plain HTTP is used for hosts without TLS.
 	Insecure bool
-	// CA verifies its certificate besides the authorities that the machine trusts, in PEM; empty for none.
+	// CA verifies the host's certificate in addition to the machine's trusted authorities, in PEM; empty for none.
 	CA string
 }
 
 // Credential is a user and password for a registry or a part of it.
 type Credential struct {
-	// Registry is as in a .dockerconfigjson: a host, or a host with a path.
+	// Registry has the form used in a .dockerconfigjson: a host, or a host with a path.
 	Registry string
 	// Auth is base64 of user:password.
 	Auth Secret

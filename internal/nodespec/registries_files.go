@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// kubeletCredentialsFile is where the kubelet looks for the credentials that it has for all pods. It reads it again by
-	// itself. Source: kubelet, SetPreferredDockercfgPath of its root directory.
+	// kubeletCredentialsFile is the path of the kubelet's credentials for all pods. The kubelet reloads the file.
+	// Source: kubelet, SetPreferredDockercfgPath of its root directory.
 	kubeletCredentialsFile = `C:\var\lib\kubelet\config.json` //nolint:gosec // G101: a path
-	// defaultFolder is what containerd reads for the hosts that have no folder.
+	// defaultFolder is containerd's directory for hosts without a directory.
 	defaultFolder = "_default"
 	hostsFile     = "hosts.toml"
 )
 
-// The hosts that containerd asks where it must ask nobody. The names are in the error of the pull, so they say why it
-// failed. Nobody can ever have a name that ends in .invalid (RFC 6761).
+// Hosts that containerd contacts if no host may be contacted. The names are part of the pull error and therefore
+// describe the cause. Names that end in .invalid cannot be registered (RFC 6761).
 const (
 	blockedServer    = "https://blocked-by-image-config.invalid"
 	notAllowedServer = "https://not-among-allowed-registries-of-image-config.invalid"
 	neverAskedServer = "https://source-never-contacted-by-mirror-set.invalid"
-	registryServer   = "registry-1.docker.io" // where the images of docker.io are
+	registryServer   = "registry-1.docker.io" // host of the images of docker.io
 )
 
-// registryFiles are how containerd reaches each registry, and the credentials that the kubelet has for them.
+// registryFiles returns containerd's configuration of each registry, and the kubelet's credentials for registries.
 func registryFiles(in Inputs) []File {
 	var list []File
 	for _, registry := range configuredRegistries(in) {
@@ -47,7 +47,6 @@ func registryFiles(in Inputs) []File {
 	return append(list, credentialFiles(in.Cluster.Registries)...)
 }
 
-// registryDirectories returns the folders of the registries.
 func registryDirectories(in Inputs) []Directory {
 	var list []Directory
 	for _, registry := range configuredRegistries(in) {
@@ -63,12 +62,12 @@ func registryPath(folder, file string) string {
 	return registriesDirectory + `\` + folder + `\` + file
 }
 
-// configuredRegistries returns the hosts that have a folder, in the order of its name. Those that can have none are
-// left out: whoever read them from the cluster tells so.
+// configuredRegistries returns the hosts with a directory, in the order of directory names. Hosts without a valid
+// directory name are omitted: the reader of the cluster configuration reports them.
 func configuredRegistries(in Inputs) []Registry {
 	registries := slices.Clone(in.Cluster.Registries.Hosts)
 	if in.Cluster.Registries.OnlyAllowed {
-		// Without its pause image no pod starts. Where it comes from is the operator's choice and no user's.
+		// No pod starts without the pause image. The operator chooses the image's registry, not a user.
 		if host := pauseImageHost(in); !slices.ContainsFunc(registries, func(r Registry) bool { return r.Host == host }) {
 			registries = append(registries, Registry{Host: host, Allowed: true})
 		} else {
@@ -87,7 +86,7 @@ func configuredRegistries(in Inputs) []Registry {
 	return slices.CompactFunc(registries, func(a, b Registry) bool { return a.Host == b.Host })
 }
 
-// pauseImageHost returns the host of the image that every pod needs; empty when it has none.
+// pauseImageHost returns the registry host of the pause image; empty if the name has none.
 func pauseImageHost(in Inputs) string {
 	named, err := reference.ParseNormalizedNamed(pauseImage(in))
 	if err != nil {
@@ -96,7 +95,7 @@ func pauseImageHost(in Inputs) string {
 	return reference.Domain(named)
 }
 
-// hostFiles returns the files of a host: its hosts.toml last, so that what it names is there.
+// hostFiles returns the files of a host. hosts.toml comes last, after the files that it references.
 func hostFiles(registry Registry, credentials []Credential) []File {
 	folder := registryFolder(registry.Host)
 	toml := hostsTOML{registry: registry, credentials: credentials}
@@ -112,10 +111,11 @@ func hostFiles(registry Registry, credentials []Credential) []File {
 	return append(list, hosts)
 }
 
-// credentialFiles is what the kubelet offers a registry for any pod. None for none. A registry that is never asked gets
-// none, and neither does one with mirrors: containerd offers what the kubelet gives it to each host that asks, also to
-// mirrors and in place of their own. The kubelet could keep it from that by the address that belongs to the
-// credentials, and leaves it empty; on Linux nodes containers/image sees to it. Source: containerd,
+// credentialFiles returns the credentials that the kubelet sends to a registry for any pod, or no file without
+// credentials. A registry that is never contacted gets no credentials, and neither does a registry with mirrors.
+// containerd sends credentials from the kubelet to each host that requests credentials, including mirrors, and
+// overrides the mirrors' own credentials. The kubelet could prevent this by setting the address that belongs to the
+// credentials, but leaves the address empty. On Linux nodes, containers/image prevents this. Source: containerd,
 // internal/cri/server/images: ParseAuth; kubelet, kuberuntime_image.go.
 func credentialFiles(registries Registries) []File {
 	elsewhere := func(name string) bool {
@@ -135,8 +135,8 @@ func credentialFiles(registries Registries) []File {
 		Access: host.AccessAdministrators}}
 }
 
-// credentialHost returns the host whose images credentials are for. Docker Hub's stand under the name that docker login
-// gave it.
+// credentialHost returns the image host of a credential. Docker Hub's credentials have the host name that docker
+// login uses.
 func credentialHost(name string) string {
 	host, _, _ := strings.Cut(name, "/")
 	if host == "index.docker.io" {
@@ -145,14 +145,15 @@ func credentialHost(name string) string {
 	return host
 }
 
-// hostsTOML writes containerd's configuration of a host. Its loader is core/remotes/docker/config of containerd: it
-// asks the hosts in the order of the file and then the server. It ignores a file that it cannot read, which would open
-// what is blocked; so nothing stands in it twice, and whatever comes from the cluster is checked or quoted.
+// hostsTOML writes containerd's configuration of a host. The loader, core/remotes/docker/config of containerd,
+// contacts the hosts in the order of the file and then the server. The loader ignores a file that it cannot parse,
+// which would allow blocked images. So no entry is written twice, and values from the cluster are validated or
+// quoted.
 type hostsTOML struct {
 	registry    Registry
 	credentials []Credential    // for all registries
-	authorities []authorityFile // that the text names
-	secret      bool            // the text holds credentials
+	authorities []authorityFile // referenced by the text
+	secret      bool            // the text contains credentials
 	text        strings.Builder
 }
 
@@ -175,9 +176,9 @@ func (h *hostsTOML) String() string {
 	return h.text.String()
 }
 
-// server is the registry itself. Its address is left to containerd, which knows where the images of docker.io are,
-// unless it may lack a certificate: containerd falls back to plain HTTP for addresses of that scheme only, and tries
-// HTTPS first all the same.
+// server writes the settings of the registry itself. containerd chooses the address, including the address for
+// docker.io, unless the registry may lack a certificate. containerd falls back to plain HTTP only for http
+// addresses, and still tries HTTPS first.
 func (h *hostsTOML) server() {
 	if h.registry.Insecure {
 		h.line("server = " + tomlString("http://"+address(h.registry.Host)))
@@ -188,8 +189,8 @@ func (h *hostsTOML) server() {
 	}
 }
 
-// ownCredential is what the registry itself is asked with where the kubelet has nothing for it (see credentialFiles). A
-// part of it may have others, which can be told to nobody but the kubelet.
+// ownCredential returns the credential for the registry itself, for registries without credentials in the kubelet
+// (see credentialFiles). Credentials for parts of a registry can only be configured in the kubelet.
 func (h *hostsTOML) ownCredential() Secret {
 	whole := func(c Credential) bool {
 		return credentialHost(c.Registry) == h.registry.Host && !strings.Contains(c.Registry, "/")
@@ -200,7 +201,8 @@ func (h *hostsTOML) ownCredential() Secret {
 	return ""
 }
 
-// address is where the images of a host are. Source: containerd, core/remotes/docker/config: ConfigureHosts.
+// address returns the host that serves the images of a host. Source: containerd, core/remotes/docker/config:
+// ConfigureHosts.
 func address(host string) string {
 	if host == "docker.io" {
 		return registryServer
@@ -224,14 +226,14 @@ func (h *hostsTOML) mirror(mirror Mirror) {
 	} else {
 		h.line(`capabilities = ["pull"]`)
 	}
-	// The path is whole: containerd appends no /v2.
+	// The path is complete: containerd appends no /v2.
 	h.line("override_path = true")
 	h.endpoint(mirror.Endpoint)
 	h.authorization(table+".header", mirror.Authorization)
 }
 
-// authorization writes the credentials for one host, as a table of its own. One that wants a token is asked for it with
-// them. Source: containerd, core/remotes/docker: WithAuthHeader.
+// authorization writes the credentials for one host as a separate table. containerd also requests tokens with these
+// credentials. Source: containerd, core/remotes/docker: WithAuthHeader.
 func (h *hostsTOML) authorization(table string, credential Secret) {
 	if credential == "" || !isBase64(credential) {
 		return
@@ -241,8 +243,8 @@ func (h *hostsTOML) authorization(table string, credential Secret) {
 	h.line("Authorization = " + tomlString("Basic "+string(credential)))
 }
 
-// endpoint writes how to connect. An authority that containerd cannot read would fail every pull, so an invalid one is
-// left out.
+// endpoint writes the connection settings. An invalid authority is omitted because containerd would fail every
+// pull.
 func (h *hostsTOML) endpoint(endpoint Endpoint) {
 	if endpoint.Insecure {
 		h.line("skip_verify = true")
@@ -255,14 +257,14 @@ func (h *hostsTOML) endpoint(endpoint Endpoint) {
 	if !slices.Contains(h.authorities, file) {
 		h.authorities = append(h.authorities, file)
 	}
-	// A relative path is taken from the folder of the file.
+	// A relative path starts at the directory of the file.
 	h.line("ca = " + tomlString(file.name))
 }
 
 func (h *hostsTOML) line(text string) { h.text.WriteString(text + "\n") }
 
-// distinctMirrors returns the mirrors that can be written, each once, in their order. One that is named for tags and
-// for digests serves both.
+// distinctMirrors returns the valid mirrors in order, without duplicates. A mirror listed for tags and for digests
+// serves both.
 func distinctMirrors(mirrors []Mirror) []Mirror {
 	var list []Mirror
 	for _, mirror := range mirrors {

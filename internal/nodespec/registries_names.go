@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// ExpressMirror expresses a mirror for a source in containerd's terms, both as in an ImageDigestMirrorSet or
-// ImageTagMirrorSet: host[:port][/path].
+// ExpressMirror converts a mirror of a source to containerd's format. Both have the form of an ImageDigestMirrorSet
+// or ImageTagMirrorSet: host[:port][/path].
 //
-// containerd has mirrors for whole hosts. It asks https://<mirrorHost>/v2/<path>/<repository as in the image's name>,
-// so a mirror can be expressed when its path ends in the source's path; path is the part before it. containerd then
-// asks the mirror for every image of sourceHost. ok is false for a mirror with another path, for a wildcard
-// (*.example.com: containerd has no folder for many hosts except the one for all) and for invalid names (see
-// IsRegistryHost).
+// containerd has mirrors for complete hosts. It requests https://<mirrorHost>/v2/<path>/<repository as in the
+// image's name>, so a mirror can be converted if its path ends in the source's path; path is the part before.
+// containerd then requests every image of sourceHost from the mirror. ok is false for a mirror with another path,
+// for a wildcard (*.example.com: containerd has no directory for multiple hosts, except the directory for all) and
+// for invalid names (see IsRegistryHost).
 func ExpressMirror(source, mirror string) (sourceHost, mirrorHost, path string, ok bool) {
 	sourceHost, sourcePath, sourceOK := splitName(source)
 	mirrorHost, mirrorPath, mirrorOK := splitName(mirror)
@@ -32,7 +32,7 @@ func ExpressMirror(source, mirror string) (sourceHost, mirrorHost, path string, 
 	return sourceHost, mirrorHost, strings.TrimPrefix(rest, "/"), true
 }
 
-// splitName splits host[:port][/path], and reports whether both parts are what they should be.
+// splitName splits host[:port][/path], and reports whether both parts are valid.
 func splitName(name string) (host, path string, ok bool) {
 	host, path, slash := strings.Cut(name, "/")
 	return host, path, isEndpointHost(host) && isRepositoryPath(path) && (path != "" || !slash)
@@ -48,35 +48,36 @@ func MatchesWildcard(pattern, host string) bool {
 	return strings.HasSuffix(name, "."+domain)
 }
 
-// IsRegistryHost reports whether containerd on Windows can have settings for a host that images are named after: a DNS
-// name in lower case or an IPv4 address, with a port or without, whose folder has a name that Windows allows. IPv6
-// addresses have none: their folders' names lack the colons, so that different addresses share one.
+// IsRegistryHost reports whether containerd on Windows supports settings for an image host. The host must be a DNS
+// name in lower case or an IPv4 address, with or without a port, and its directory name must be allowed by Windows.
+// IPv6 addresses are not supported: without the colons in directory names, different addresses would share a
+// directory.
 func IsRegistryHost(host string) bool {
 	if !isEndpointHost(host) || strings.HasPrefix(host, "[") {
 		return false
 	}
-	// Windows takes a name for a device whatever follows its first dot.
+	// Windows interprets the part before the first dot as a device, regardless of the rest.
 	folder := registryFolder(host)
 	device, _, _ := strings.Cut(folder, ".")
 	return !reservedName.MatchString(device) && len(folder) <= longestFolder
 }
 
-// longestFolder is the longest name of a folder on NTFS: one that is longer would keep the whole node from being
-// configured.
+// longestFolder is the maximum length of a directory name on NTFS. A longer name would block the configuration of
+// the node.
 const longestFolder = 255
 
 var (
-	// hostName is the part of the grammar of image names that stands before the port, in lower case; each label as DNS
-	// limits it.
+	// hostName matches the host part of image names before the port, in lower case, with the length limits of DNS
+	// labels.
 	hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
-	// repositoryPath is a part of the name of a repository. No component is "." or "..".
+	// repositoryPath matches a part of a repository name. No component is "." or "..".
 	repositoryPath = regexp.MustCompile(`^[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
-	// reservedName are the names of devices. Source: "Naming Files, Paths, and Namespaces" of the Win32 documentation.
+	// reservedName matches device names. Source: "Naming Files, Paths, and Namespaces" of the Win32 documentation.
 	reservedName = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 )
 
-// isEndpointHost reports whether a host can stand in a URL as it is: name, IPv4 address or [IPv6 address], with a port
-// or without.
+// isEndpointHost reports whether a host is valid in a URL without escaping: name, IPv4 address or [IPv6 address],
+// with or without a port.
 func isEndpointHost(host string) bool {
 	name, port, hasPort := strings.Cut(host, ":")
 	if rest, ok := strings.CutPrefix(host, "["); ok {
@@ -96,14 +97,14 @@ func isPort(text string) bool {
 	return err == nil && number > 0 && strconv.FormatUint(number, 10) == text
 }
 
-// isRepositoryPath reports whether a path can stand before the name of a repository; empty is none.
+// isRepositoryPath reports whether a path is a valid prefix of a repository name; empty for none.
 func isRepositoryPath(text string) bool {
 	return text == "" || len(text) <= 255 && repositoryPath.MatchString(text) && path.Clean(text) == text
 }
 
-// registryFolder returns the name of the folder in which containerd looks for the configuration of a host: a colon is
-// no part of a file's name on Windows. Source: containerd, core/remotes/docker/config: hostDirectory, and hostPaths in
-// config_windows.go.
+// registryFolder returns the directory name of containerd's configuration of a host, without the colon, which
+// Windows does not allow in file names. Source: containerd, core/remotes/docker/config: hostDirectory, and
+// hostPaths in config_windows.go.
 func registryFolder(host string) string {
 	if name, port, ok := strings.Cut(host, ":"); ok {
 		return name + "_" + port + "_"

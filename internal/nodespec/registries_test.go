@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// testCertificate is a self-signed one of an authority.
+// testCertificate is the self-signed certificate of an authority.
 const testCertificate = `-----BEGIN CERTIFICATE-----
 MIIBWDCB/6ADAgECAgEBMAoGCCqGSM49BAMCMBQxEjAQBgNVBAMTCW1pcnJvci1j
 YTAeFw0yNjAxMDEwMDAwMDBaFw00NjAxMDEwMDAwMDBaMBQxEjAQBgNVBAMTCW1p
@@ -28,7 +28,7 @@ cceNZT9puTvSWvfW
 -----END CERTIFICATE-----
 `
 
-// hostsOf returns the hosts.toml of a host as containerd's loader decodes it, and the file.
+// hostsOf returns the hosts.toml of a host, decoded as by containerd's loader, and the file.
 func hostsOf(t testing.TB, in Inputs, folder string) (hostsTable, File) {
 	t.Helper()
 	path := `C:\k\containerd\registries\` + folder + `\hosts.toml`
@@ -193,7 +193,7 @@ func TestOnlyAllowedRegistries(t *testing.T) {
 	})
 }
 
-// settledRegistries returns the registries of a cluster with every setting that there is.
+// settledRegistries returns the inputs of a cluster with all registry settings.
 func settledRegistries() Inputs {
 	in := testInputs()
 	in.Cluster.Registries = Registries{
@@ -220,8 +220,8 @@ func settledRegistries() Inputs {
 	return in
 }
 
-// What lands on a host is pinned byte by byte; payload/containerd and lab/controlplane/kubelet read these files with
-// the programs' own loaders.
+// Every byte written to a host is compared. payload/containerd and lab/controlplane/kubelet load these files with
+// the loaders of the programs.
 func TestGoldenRegistries(t *testing.T) {
 	root := filepath.Join("testdata", "registries")
 	for _, file := range registryFiles(settledRegistries()) {
@@ -230,7 +230,7 @@ func TestGoldenRegistries(t *testing.T) {
 	}
 }
 
-// What is never asked gets no credentials, and what is no base64 is none.
+// Registries that are never contacted get no credentials, and values that are not base64 are ignored.
 func TestKubeletCredentials(t *testing.T) {
 	in := testInputs()
 	in.Cluster.Registries.Credentials = []Credential{
@@ -257,7 +257,7 @@ func TestKubeletCredentials(t *testing.T) {
 	}
 }
 
-// containerd would give what the kubelet has for a registry to its mirrors too.
+// containerd would send the kubelet's credentials for a registry to the registry's mirrors too.
 func TestTheCredentialsOfARegistryWithMirrorsAreForItAlone(t *testing.T) {
 	for name, registry := range map[string]string{"quay.io": "quay.io", "index.docker.io": "docker.io",
 		"registry.example.com:5000": "registry.example.com:5000"} {
@@ -349,11 +349,11 @@ func TestMatchesWildcard(t *testing.T) {
 	}
 }
 
-// registryFile is a legal path below the folder of the registries: no device, no part that ends in a dot, nothing that
-// leads elsewhere.
+// registryFile matches a legal path below the directory of the registries: no device, no part that ends in a dot,
+// no path traversal.
 var registryFile = regexp.MustCompile(`^C:\\k\\containerd\\registries\\(_default|[a-z0-9]([a-z0-9.-]*[a-z0-9])?(_[0-9]+_)?)\\(hosts\.toml|ca-[0-9a-f]{12}\.pem)$`)
 
-// checkRegistryFiles checks what must hold whatever the cluster says.
+// checkRegistryFiles checks the invariants for arbitrary cluster settings.
 func checkRegistryFiles(t interface{ Fatalf(string, ...any) }, in Inputs) {
 	folders := map[string]bool{}
 	for _, directory := range containerdDirectories(in) {
@@ -406,7 +406,8 @@ func checkHosts(t interface{ Fatalf(string, ...any) }, file File) {
 	}
 }
 
-// Whatever the cluster says, the paths are legal on Windows and the files are TOML that says no more than they should.
+// For arbitrary cluster settings, the paths are legal on Windows and the files are valid TOML without injected
+// settings.
 func TestRegistriesNeverEscapeTheirFiles(t *testing.T) {
 	text := rapid.OneOf(
 		rapid.SampledFrom([]string{"quay.io", "con", "NUL.example.com", "a.", "a b", `..\..\x`, "../x", "a:5000", "[::1]:80",
@@ -446,7 +447,7 @@ func TestRegistriesNeverEscapeTheirFiles(t *testing.T) {
 	})
 }
 
-// A mirror that can be expressed is where the cluster says that the image is.
+// A converted mirror resolves to the location that the cluster configured for the image.
 func FuzzExpressMirror(f *testing.F) {
 	f.Add("registry.example.com/org/repo", "mirror.local:5000/x/org/repo")
 	f.Add("*.example.com", "con/../..")

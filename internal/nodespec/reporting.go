@@ -2,30 +2,31 @@ package nodespec
 
 import "strings"
 
-// ConditionConfiguration is the type of the Node condition in which the agent says whether its host matches the
-// NodeSpec. The agent writes it with the kubelet's certificate; the operator writes it only when the agent is silent.
-// An administrator of the host controls the condition: the operator decides by it only to connect to the host and check it.
+// ConditionConfiguration is the type of the Node condition with which the agent reports whether its host matches
+// the NodeSpec. The agent writes the condition with the kubelet's certificate; the operator writes the condition
+// only when the agent is silent. An administrator of the host controls the condition, so the operator only uses it
+// to decide whether to connect to the host for a check.
 const ConditionConfiguration = "WindowsConfiguration"
 
 // Reasons of the condition.
 const (
-	// ConfigurationInSync: the host matches its NodeSpec.
+	// ConfigurationInSync means that the host matches its NodeSpec.
 	ConfigurationInSync = "InSync"
-	// ConfigurationRepaired: something differed, and the agent has put it back.
+	// ConfigurationRepaired means that the agent found and repaired drift.
 	ConfigurationRepaired = "Repaired"
-	// ConfigurationDrifted: something differs, and the agent could not put it back.
+	// ConfigurationDrifted means that the agent found drift and could not repair it.
 	ConfigurationDrifted = "Drifted"
-	// ConfigurationNeedsOperator: something differs that only the operator restores, such as the agent's own service.
+	// ConfigurationNeedsOperator means drift that only the operator repairs, such as in the agent's own service.
 	ConfigurationNeedsOperator = "NeedsOperator"
-	// ConfigurationAgentSilent: the agent has not written for some time.
+	// ConfigurationAgentSilent means that the agent has not written for some time.
 	ConfigurationAgentSilent = "AgentSilent"
 )
 
-// Reporting says how the agent publishes the condition of its host.
+// Reporting configures how the agent publishes the condition of its host.
 type Reporting struct {
-	// URL is the host's Node at the internal API server.
+	// URL is the URL of the host's Node at the internal API server.
 	URL string `json:"url"`
-	// CAFile has the authorities that the API server's certificate may be of.
+	// CAFile contains the authorities that may have signed the API server's certificate.
 	CAFile string `json:"caFile"`
 }
 

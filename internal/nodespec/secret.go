@@ -1,6 +1,7 @@
 package nodespec
 
-// Secret is a text that prints as redacted, with any verb. Only its JSON form, which is sent to the host, has the text.
+// Secret is a text that any format verb prints as redacted. Only the JSON form, which is sent to the host, contains
+// the text.
 type Secret string
 
 const redacted = "[redacted]"

@@ -6,17 +6,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Recovery of every service: a crash is followed by a restart, soon at first and less often later.
+// Recovery settings of every service: Windows restarts a crashed service, with increasing delays.
 var restartDelays = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute}
 
 const restartReset = 5 * time.Minute
 
-// startAfterBoot is the start type of the kubelet and of all that depend on it, which would make Windows start it:
-// after a boot the agent starts them, when it has taken away what must not be there before the pods' network is.
+// startAfterBoot is the start type of the kubelet and its dependents, because Windows would start the kubelet as
+// their dependency. After a boot, the agent first removes the files that must not exist before the pod network, and
+// then starts these services.
 const startAfterBoot = host.StartManual
 
-// services returns all services of a node, in the order in which they start. Their command lines stand in this package
-// and nowhere else.
+// services returns all services of a node in start order. All command lines are defined in this package.
 func services(in Inputs, p *programs) []Service {
 	list := []Service{
 		containerd(in, p),
@@ -32,7 +32,7 @@ func services(in Inputs, p *programs) []Service {
 	return append(list, agent(in))
 }
 
-// ServiceNames are the services that a node can have, whatever the platform, in the order in which they start.
+// ServiceNames returns the services of nodes on all platforms, in start order.
 func ServiceNames() []string {
 	return []string{ServiceContainerd, ServiceKubelet, ServiceHybridOverlay, ServiceKubeProxy, ServiceExporter,
 		ServiceCSIProxy, ServiceCloudNodeManager, ServiceAgent}
@@ -54,7 +54,8 @@ func verbosity(in Inputs) string {
 	return "--v=2"
 }
 
-// agent returns the agent itself as a service. It depends on none: it repairs them all.
+// agent returns the service of the agent itself. It has no dependencies, because the agent repairs all other
+// services.
 func agent(in Inputs) Service {
 	s := service(ServiceAgent, []string{AgentPath(in.Agent.SHA256), "service"})
 	s.Environment = directEnvironment()

@@ -21,7 +21,7 @@ func fileAt(t testing.TB, spec NodeSpec, path string) File {
 	return spec.Files[i]
 }
 
-// everything returns the inputs with every setting that a cluster may have.
+// everything returns the inputs with all optional settings of a cluster.
 func everything() Inputs {
 	in := azureInputs()
 	in.Cluster.Registries = settledRegistries().Cluster.Registries
@@ -31,7 +31,7 @@ func everything() Inputs {
 	return in
 }
 
-// webConfig is the part of the exporter's web configuration that matters. The fields are named as in
+// webConfig is the relevant part of the exporter's web configuration. The fields are named as in
 // github.com/prometheus/exporter-toolkit.
 type webConfig struct {
 	Cert       string `json:"cert_file"`
@@ -181,7 +181,8 @@ func TestSecretsStandOnlyWhereTheyMust(t *testing.T) {
 	}
 }
 
-// Whatever a cluster has, a command line splits into the words that were meant, and equal inputs make equal nodes.
+// For arbitrary cluster settings, a command line splits into the intended words, and equal inputs result in equal
+// nodes.
 func TestCommandLines(t *testing.T) {
 	spec := mustMake(t, everything())
 	for _, service := range spec.Services {
@@ -202,14 +203,14 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// csi-proxy goes on after it said that it stopped; Windows ends the process that it started as the service, not that
-// process's children.
+// csi-proxy continues running after reporting a stop. Windows ends the process that was started as the service, but
+// not the children of that process.
 func TestCSIProxyIsTheProcessOfItsService(t *testing.T) {
 	words := wordsOf(t, mustMake(t, testInputs()), ServiceCSIProxy)
 	if !strings.HasSuffix(words[0], `\csi-proxy.exe`) {
 		t.Errorf("the service's process is %s", words[0])
 	}
-	// klog empties a log file of 1800 MiB by itself, before it would be rotated by a larger size.
+	// klog truncates a log file at 1800 MiB, before a larger rotation size is reached.
 	for _, want := range []string{"-windows-service", "-logtostderr=false", `-log_file=C:\var\log\csi-proxy\csi-proxy.log`,
 		"-log_file_max_size=0"} {
 		if !slices.Contains(words, want) {

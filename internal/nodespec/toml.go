@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// tomlString returns a text as a basic string of TOML, which can hold any text but what is no UTF-8.
+// tomlString returns a text as a TOML basic string, which can contain any valid UTF-8.
 func tomlString(text string) string {
 	var quoted strings.Builder
 	quoted.WriteByte('"')

@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// trustedCertificates returns the authorities that the cluster's administrators have all nodes trust, sorted and
-// without doubles.
+// trustedCertificates returns the authorities that the cluster's administrators configured for all nodes, sorted
+// and without duplicates.
 func trustedCertificates(authorities []string) ([]TrustedCertificate, error) {
 	var list []TrustedCertificate
 	for i, text := range authorities {
@@ -49,7 +49,7 @@ func trustedCertificates(authorities []string) ([]TrustedCertificate, error) {
 
 const longestSubject = 100
 
-// printable keeps a certificate's subject, which is its maker's choice, to one short line of a log.
+// printable limits a certificate's subject, which its creator chose freely, to one short line of a log.
 func printable(text string) string {
 	runes := []rune(text)
 	for i, r := range runes {

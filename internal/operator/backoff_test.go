@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// additions is a manager that keeps the runnables that are added to it, and runs none.
+// additions is a manager that keeps the added runnables without running them.
 type additions struct {
 	ctrl.Manager
 	runnables []manager.Runnable
@@ -33,7 +33,7 @@ func (a *additions) Add(runnable manager.Runnable) error {
 	return nil
 }
 
-// controllersOf adds all controllers to a manager without an API server, and returns their rate limiters by name.
+// controllersOf adds all controllers to a manager without an API server, and returns the rate limiters by name.
 func controllersOf(t *testing.T) map[string]workqueue.TypedRateLimiter[reconcile.Request] {
 	t.Helper()
 	c := Config{
@@ -83,7 +83,7 @@ func controllersOf(t *testing.T) map[string]workqueue.TypedRateLimiter[reconcile
 	return limiters
 }
 
-// smallPayload has an agent and nothing else.
+// smallPayload returns the directory of a payload that contains only an agent.
 func smallPayload(t *testing.T) string {
 	t.Helper()
 	directory := t.TempDir()
@@ -100,7 +100,7 @@ func smallPayload(t *testing.T) string {
 	return directory
 }
 
-// After any number of errors, each controller tries again within a minute.
+// After any number of errors, each controller retries within a minute.
 func TestEachControllerTriesAgainWithinAMinute(t *testing.T) {
 	limiters := controllersOf(t)
 	for _, name := range []string{"instance", "byoh-source", "machine-source", "replacement", "admission", "csr"} {

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A thousand nodes with the images of a year are most of what the operator would otherwise keep in memory.
+// Without this transform, the images of a thousand nodes after a year would be most of the operator's memory.
 func TestTheCacheKeepsOfANodeWhatTheOperatorReads(t *testing.T) {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "win-1", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},

@@ -33,8 +33,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// addControllers adds all controllers to the manager: those of every cluster, and those of the Machine API if the API
-// server serves it.
+// addControllers adds the controllers for every cluster to the manager, and the controllers of the Machine API
+// if the API server serves it.
 func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.Pool, error) {
 	clientset, err := kubernetes.NewForConfig(c.RESTConfig)
 	if err != nil {
@@ -103,7 +103,8 @@ func (c Config) addControllers(mgr ctrl.Manager, served *servedKinds) (*remote.P
 	)
 }
 
-// configurationOf returns what the nodes are to run with as the cluster is now; empty while that is not known.
+// configurationOf returns a function that returns the desired configuration of the nodes for the current
+// cluster; empty if the cluster's configuration is unknown.
 func (c Config) configurationOf(facts *clusterconfig.Source, files *payload.Payload) func() string {
 	specs := desired.Specs{Payload: files, Version: c.Version, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug}
 	return func() string {
@@ -115,7 +116,7 @@ func (c Config) configurationOf(facts *clusterconfig.Source, files *payload.Payl
 	}
 }
 
-// inTurn sets up controllers, one after the other.
+// inTurn runs the setups of controllers in order.
 func inTurn(setups ...func() error) error {
 	for _, setup := range setups {
 		if err := setup(); err != nil {
@@ -125,7 +126,7 @@ func inTurn(setups ...func() error) error {
 	return nil
 }
 
-// addNodeControllers adds the controllers that follow Nodes and change no host.
+// addNodeControllers adds the controllers that watch Nodes and change no host.
 func (c Config) addNodeControllers(mgr ctrl.Manager, eventRecorder events.EventRecorder,
 	conditionsForOLM *operatorcondition.Writer) error {
 	conditionsOfNodes := &nodecondition.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
@@ -157,7 +158,7 @@ func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate d
 	return replacements.SetupWithManager(mgr, kept)
 }
 
-// openPayload opens what is brought to hosts. What is missing in it is logged; the hosts do without, or wait.
+// openPayload opens the payload for hosts. Missing components are logged; the hosts run without these, or wait.
 func (c Config) openPayload() (*payload.Payload, error) {
 	files, err := payload.Load(c.PayloadDirectory)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The operator is without its Lease for as long as its renewals fail: from the last that went well to the first after
-// the outage there may be one retry period more on each side.
+// The operator cannot renew its Lease during an outage. The time from the last successful renewal to the first
+// renewal after the outage may exceed the outage by one retry period on each side.
 func TestAMinuteWithoutAnAPIServerEndsNoLeader(t *testing.T) {
 	election := Election{}.WithDefaults()
 	tolerated := election.RenewDeadline.Truncate(election.Retry) - election.Retry

@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// endingWith makes caches that nobody waits for any more once the operator is to end. The manager of controller-runtime
-// waits for its caches when it starts, even if its context has ended: without an API server that answers it would wait forever,
-// at the cost of a whole core.
+// endingWith returns a constructor of caches that no longer block the manager once the operator must end. At
+// its start, the manager of controller-runtime waits for its caches even if the context has ended. Without a
+// responding API server, the manager would wait forever and use a full CPU core.
 func endingWith(ends context.Context) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		c, err := cache.New(config, options)
@@ -17,7 +17,8 @@ func endingWith(ends context.Context) cache.NewCacheFunc {
 	}
 }
 
-// endingCache is a cache that says that it is synced when the operator is to end, so that the manager goes on, and ends.
+// endingCache is a cache that reports to be synced when the operator must end, so that the manager continues,
+// and ends.
 type endingCache struct {
 	cache.Cache
 	ended func() <-chan struct{}

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// emptyCache is never synced, as without an API server that answers.
+// emptyCache is never synced, as without a responding API server.
 type emptyCache struct{ cache.Cache }
 
 func (emptyCache) WaitForCacheSync(ctx context.Context) bool {

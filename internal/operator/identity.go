@@ -11,16 +11,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// processIdentity tells this process from any other, also from an earlier one on the same host.
+// processIdentity identifies this process among all processes, including previous processes on the same host.
 func processIdentity() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "unknown-host" // it is there for people; the rest is for the operator
+		host = "unknown-host" // only for administrators; the UUID is the identity
 	}
 	return host + "_" + string(uuid.NewUUID())
 }
 
-// versionOf asks the API server for its version.
+// versionOf returns a function that requests the version of the API server.
 func versionOf(api rest.Interface) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		info := &version.Info{}

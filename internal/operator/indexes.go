@@ -11,15 +11,15 @@ import (
 // startRetry is the delay after a failed request at the start of the operator.
 const startRetry = time.Second
 
-// patientIndexer makes the cache's indexes. For each, the cache asks the API server for the kind, which it may not serve
-// yet when the operator was applied together with its CustomResourceDefinitions, and which it does not tell while it is
-// away.
+// patientIndexer creates the cache's indexes. For each index, the cache requests the kind from the API server.
+// The API server may not serve the kind yet if the operator was applied together with its
+// CustomResourceDefinitions, and does not respond during an outage.
 type patientIndexer struct {
 	client.FieldIndexer
 	*unread
 }
 
-// patient returns an indexer that tries for as long as the operator waits for what it reads at its start.
+// patient returns an indexer that retries for as long as the operator waits for its reads at the start.
 func (u *unread) patient(indexer client.FieldIndexer) client.FieldIndexer {
 	return patientIndexer{indexer, u}
 }

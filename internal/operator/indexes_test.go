@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 )
 
-// notYet is a cache whose API server does not serve the operator's own kinds before a time.
+// notYet is a cache for an API server that serves the operator's own kinds only after a time.
 type notYet struct {
 	served time.Time
 	made   map[string]int // by field

@@ -27,10 +27,10 @@ type probes struct {
 	rig *rig.Rig
 }
 
-// start starts an operator that wants to be the leader, and returns the address of its probes.
+// start starts an operator that competes for leadership, and returns the address of its probes.
 func (p probes) start() (*rig.Operator, string) {
 	p.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(p.Context(), "tcp", "127.0.77.1:0") // not where every other program takes its ports
+	listener, err := (&net.ListenConfig{}).Listen(p.Context(), "tcp", "127.0.77.1:0") // used by no other program
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func (p probes) start() (*rig.Operator, string) {
 	}
 	o, err := p.rig.RunOperator(func(c *operator.Config) {
 		c.LeaderElection, c.ProbeAddress = true, address
-		c.Election.Retry = time.Second // a second one takes over soon
+		c.Election.Retry = time.Second // a second operator becomes leader soon
 	})
 	if err != nil {
 		p.Fatal(err)
@@ -58,7 +58,7 @@ func (p probes) healthy(address, probe string) {
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return false, nil // it does not listen yet
+			return false, nil // the operator does not listen yet
 		}
 		defer response.Body.Close()
 		body, err := io.ReadAll(response.Body)
@@ -69,7 +69,7 @@ func (p probes) healthy(address, probe string) {
 	})
 }
 
-// leader waits until the Lease has a holder other than the one given, and returns it.
+// leader waits until the Lease has a holder other than the given one, and returns the holder.
 func (p probes) leader(other string) (holder string) {
 	p.Helper()
 	await(p.T, "there is a leader", func(ctx context.Context) (bool, error) {
@@ -82,9 +82,8 @@ func (p probes) leader(other string) (holder string) {
 	return holder
 }
 
-// One of two operators works. The other is alive and ready, and takes over within seconds of the first one's end.
-// There is no private key all the while.
-//
+// Only one of two operators works. The second is alive and ready, and becomes the leader within seconds after
+// the end of the first. There is no private key during this test. R-013
 func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
 	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
@@ -132,7 +131,7 @@ func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
 	}
 }
 
-// An operator that cannot read what it brings to hosts, or has not been told what there is, is not ready.
+// An operator without a readable payload for hosts is not ready.
 func TestAnOperatorWithoutItsPayloadIsNotReady(t *testing.T) {
 	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
@@ -163,13 +162,13 @@ func TestAnOperatorWithoutItsPayloadIsNotReady(t *testing.T) {
 		body, err := io.ReadAll(response.Body)
 		return response.StatusCode != http.StatusOK && strings.Contains(string(body), "[-]payload failed"), err
 	})
-	p.healthy(address, "healthz") // A restart would not bring it back.
+	p.healthy(address, "healthz") // A restart would not restore the payload.
 	if err := o.Stop(); err != nil {
 		t.Error(err)
 	}
 }
 
-// takePayloadAway removes the manifest of a payload, as a volume that is gone does.
+// takePayloadAway removes the manifest of a payload, like a volume that no longer exists.
 func takePayloadAway(t *testing.T, directory string) {
 	t.Helper()
 	if err := os.Remove(filepath.Join(directory, "manifest.json")); err != nil {

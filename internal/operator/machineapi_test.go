@@ -33,14 +33,14 @@ var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
-// impatient is a clock whose tickers tick a thousand times as often.
+// impatient is a clock with tickers that tick a thousand times as often.
 type impatient struct{ clock.RealClock }
 
 func (impatient) NewTicker(d time.Duration) clock.Ticker {
 	return clock.RealClock{}.NewTicker(d / 1000)
 }
 
-// installation is a cluster in which the operator is installed.
+// installation is a cluster with an installed operator.
 type installation struct {
 	*testing.T
 	*rig.Rig
@@ -110,7 +110,7 @@ func (i installation) servesMachines() {
 		Name:   "win-abcde",
 		Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}}}
 	await(i.T, "a Machine can be made", func(ctx context.Context) (bool, error) {
-		return i.admin.Create(ctx, machine) == nil, nil // served a moment after its definition
+		return i.admin.Create(ctx, machine) == nil, nil // served after a short delay
 	})
 	i.Cleanup(func() {
 		if err := i.admin.Delete(context.WithoutCancel(i.Context()), machine); err != nil {
@@ -127,8 +127,8 @@ func (i installation) servesMachines() {
 	awaitInstance(i.T, i.admin, machine.Name)
 }
 
-// an operator on a cluster without the Machine API starts and serves hosts of the ConfigMap; when the Machine
-// API comes, its Machines become instances, without a restart.
+// an operator on a cluster without the Machine API starts and serves hosts of the ConfigMap. When the
+// Machine API is installed, its Machines become instances without a restart.
 func TestAClusterWithoutTheMachineAPI(t *testing.T) {
 	i := install(t)
 	definition := takeAway(t, i.admin, "machines.machine.openshift.io")
@@ -140,8 +140,8 @@ func TestAClusterWithoutTheMachineAPI(t *testing.T) {
 	i.servesMachines()
 }
 
-// a Machine API that goes away while the operator starts holds up nothing else, and its Machines become
-// instances when it comes back.
+// a Machine API that is removed while the operator starts blocks nothing else, and its Machines become
+// instances when the Machine API is restored.
 func TestMachinesThatCannotBeReadHoldUpNothingElse(t *testing.T) {
 	i := install(t)
 	var readable atomic.Bool
@@ -164,7 +164,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// takeAway deletes a definition with its objects, and returns it as it can be made again.
+// takeAway deletes a definition with its objects, and returns the definition in a form that can be created again.
 func takeAway(t *testing.T, admin client.Client, name string) *unstructured.Unstructured {
 	t.Helper()
 	definition := &unstructured.Unstructured{}

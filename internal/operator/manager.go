@@ -29,16 +29,16 @@ import (
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,resourceNames=windows-machine-config-operator,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create
 
-// Election has the durations of leader election. A zero field means the default, which is OpenShift's recommendation for
-// all its components (LeaderElectionDefaulting in github.com/openshift/library-go/pkg/config/leaderelection): an API
-// server that is away for a minute ends no operator. The former defaults of client-go ended it after ten seconds, with
-// all that it was doing on hosts.
+// Election holds the durations of leader election. A zero field means the default, which is OpenShift's
+// recommendation for all OpenShift components (LeaderElectionDefaulting in
+// github.com/openshift/library-go/pkg/config/leaderelection): an outage of the API server for a minute ends no
+// operator. With the former defaults of client-go, the operator ended after ten seconds, including all work on hosts.
 type Election struct {
-	// Lease is how long others wait for a leader that has not renewed its Lease.
+	// Lease is the time that other candidates wait for a leader that does not renew its Lease.
 	Lease time.Duration
-	// RenewDeadline is how long the leader tries to renew the Lease before it ends.
+	// RenewDeadline is the time that the leader tries to renew the Lease before it ends.
 	RenewDeadline time.Duration
-	// Retry is the time between two attempts to get or to renew the Lease.
+	// Retry is the interval between two attempts to acquire or renew the Lease.
 	Retry time.Duration
 }
 
@@ -49,7 +49,7 @@ const (
 	retryPeriod   = 26 * time.Second
 )
 
-// WithDefaults fills what is zero.
+// WithDefaults returns the durations with defaults for zero fields.
 func (e Election) WithDefaults() Election {
 	return Election{
 		Lease: cmp.Or(e.Lease, leaseDuration), RenewDeadline: cmp.Or(e.RenewDeadline, renewDeadline),
@@ -57,7 +57,7 @@ func (e Election) WithDefaults() Election {
 	}
 }
 
-// NewScheme returns all types of the API that the operator reads and writes.
+// NewScheme returns a scheme with all types of the API that the operator reads and writes.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -77,7 +77,7 @@ func (c Config) managerOptions(scheme *runtime.Scheme, missing *unread) manager.
 		Scheme: scheme, Logger: c.Logger, MapperProvider: newMapper,
 		Metrics:                c.metricsOptions(),
 		HealthProbeBindAddress: c.ProbeAddress,
-		// Elections are events of the core API; all others are of events.k8s.io.
+		// Events of elections use the core API; all other events use events.k8s.io.
 		LeaderElection: c.LeaderElection, LeaderElectionID: v1alpha1.OperatorLease, LeaderElectionNamespace: c.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &election.Lease, RenewDeadline: &election.RenewDeadline, RetryPeriod: &election.Retry,
@@ -86,7 +86,7 @@ func (c Config) managerOptions(scheme *runtime.Scheme, missing *unread) manager.
 	}
 }
 
-// withoutImages leaves out the list of a Node's images, which is most of a Node: nobody here reads it.
+// withoutImages removes the list of images from a Node, which is most of its size and unused by the operator.
 func withoutImages(object any) (any, error) {
 	if node, ok := object.(*corev1.Node); ok {
 		node.Status.Images = nil
@@ -94,9 +94,9 @@ func withoutImages(object any) (any, error) {
 	return cache.TransformStripManagedFields()(object)
 }
 
-// cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes, and of
-// certificate requests what those of kubelets are judged by. A kind that the API server may not have is not among them:
-// see queue.NewOptionalCache.
+// cacheOptions restricts the cache to the objects that the operator uses: its own namespace, user data, Windows
+// nodes, and the fields of certificate requests that approval needs. A kind that the API server may not serve
+// is not included: see queue.NewOptionalCache.
 func (c Config) cacheOptions(missing *unread) cache.Options {
 	return cache.Options{
 		DefaultWatchErrorHandler: missing.handle,

@@ -10,18 +10,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// rememberingMapper asks the mapper behind it once for each kind. The cache wants to know for each object that is read
-// whether its kind has namespaces, and the answer of the mapper behind goes through all groups of the API server. A
-// kind that was not found is asked for again.
+// rememberingMapper queries the wrapped mapper once for each kind. For each object read, the cache determines
+// whether its kind is namespaced, and for this the wrapped mapper iterates over all groups of the API server. A
+// kind that was not found is queried again.
 type rememberingMapper struct {
 	meta.RESTMapper
 	known sync.Map // mappingOf to *meta.RESTMapping
 }
 
-// mappingOf is what a mapping was asked for.
+// mappingOf is the key of a mapping.
 type mappingOf struct {
 	kind    schema.GroupKind
-	version string // empty for the preferred one
+	version string // empty for the preferred version
 }
 
 // newMapper implements manager.Options.MapperProvider.

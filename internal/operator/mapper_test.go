@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// countingMapper counts what it is asked, and knows a kind once it is served.
+// countingMapper counts the queries, and knows a kind once the kind is served.
 type countingMapper struct {
 	meta.RESTMapper
 	asked  int

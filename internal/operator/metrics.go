@@ -23,8 +23,8 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// metricsOptions serve metrics over TLS, to clients with a token of a user who may get the path: a Prometheus whose
-// ServiceAccount has a ClusterRole with nonResourceURLs /metrics, as OpenShift's has.
+// metricsOptions serves metrics over TLS to clients with the token of a user with the right to get the path.
+// OpenShift's Prometheus has a ServiceAccount with a ClusterRole for nonResourceURLs /metrics.
 func (c Config) metricsOptions() metricsserver.Options {
 	certificate := &servingCertificate{directory: c.MetricsCertificateDirectory, selfSigned: sync.OnceValues(selfSigned)}
 	return metricsserver.Options{
@@ -38,11 +38,11 @@ func (c Config) metricsOptions() metricsserver.Options {
 	}
 }
 
-// maxMetricsRequests is the number of requests for metrics at a time. Each may lead to requests to the API server, and any
-// pod that reaches the port can make tokens up.
+// maxMetricsRequests is the maximum number of concurrent requests for metrics. Each may cause requests to the
+// API server, and any pod that reaches the port can invent tokens.
 const maxMetricsRequests = 8
 
-// authorizedReaders returns the filter of controller-runtime, for a limited number of requests at a time.
+// authorizedReaders returns the filter of controller-runtime, limited to a number of concurrent requests.
 func authorizedReaders(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	filter, err := filters.WithAuthenticationAndAuthorization(config, client)
 	if err != nil {
@@ -65,14 +65,15 @@ func authorizedReaders(config *rest.Config, client *http.Client) (metricsserver.
 	}, nil
 }
 
-// servingCertificate is the one in a folder, as a mounted Secret has it, and follows its rotation. The Secret may come
-// after the operator has started, or never, where no service CA makes one: until then the certificate is self-signed.
+// servingCertificate is the certificate in a directory of a mounted Secret, and follows its rotation. The
+// Secret may be created after the start of the operator, or never in a cluster without a service CA: until then
+// the certificate is self-signed.
 type servingCertificate struct {
 	directory  string
 	selfSigned func() (*tls.Certificate, error)
 
 	mu       sync.Mutex
-	modified time.Time // of the file that current was read from
+	modified time.Time // modification time of the file read for current
 	current  *tls.Certificate
 }
 
@@ -98,7 +99,7 @@ func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 		}
 	}
 	if s.current != nil {
-		return s.current, nil // The files are being replaced, or were taken away: what was right before is still.
+		return s.current, nil // The files are being replaced or were removed: the previous certificate stays valid.
 	}
 	return nil, fmt.Errorf("read the metrics server's certificate from %s: %w", s.directory, err)
 }

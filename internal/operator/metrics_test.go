@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// writePair writes a certificate for a name, and its key, as a mounted Secret has them.
+// writePair writes a certificate for a name and its key, in the layout of a mounted Secret.
 func writePair(t *testing.T, directory, name string, modified time.Time) {
 	t.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey(name, nil, nil)
@@ -117,8 +117,8 @@ func TestMetricsAreServedWithTLSOnly(t *testing.T) {
 	}
 }
 
-// reviewingAPIServer answers the reviews of tokens and rights: the token "good" belongs to a user who may get /metrics,
-// "other" to a user without rights.
+// reviewingAPIServer responds to reviews of tokens and rights: the token "good" belongs to a user with the
+// right to get /metrics, "other" to a user without rights.
 func reviewingAPIServer(t *testing.T) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -169,7 +169,7 @@ func TestWhoReadsMetrics(t *testing.T) {
 		"a client that may get the path":          {"GET", "/metrics", "Bearer good", 200},
 		"a client without a token":                {"GET", "/metrics", "", 401},
 		"a client with an empty token":            {"GET", "/metrics", "Bearer ", 401},
-		"a client with a token of no user":        {"GET", "/metrics", "Bearer made-up", 500}, // the filter's answer
+		"a client with a token of no user":        {"GET", "/metrics", "Bearer made-up", 500}, // the filter's response
 		"a client with a password":                {"GET", "/metrics", "Basic good", 401},
 		"a client that is known and has no right": {"GET", "/metrics", "Bearer other", 403},
 		"a client with a right on another path":   {"GET", "/debug/pprof", "Bearer good", 403},
@@ -214,7 +214,7 @@ func TestAnAPIServerThatDoesNotAnswerLetsNobodyReadMetrics(t *testing.T) {
 	}
 }
 
-// Any pod that reaches the port can make tokens up: the API server is asked about a few at a time.
+// Any pod that reaches the port can invent tokens, so the number of concurrent requests to the API server is limited.
 func TestRequestsForMetricsAreLimited(t *testing.T) {
 	var running, most atomic.Int32
 	answer := make(chan struct{})

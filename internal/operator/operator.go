@@ -1,4 +1,4 @@
-// Package operator puts the controllers together and runs them.
+// Package operator assembles and runs the controllers.
 package operator
 
 import (
@@ -21,49 +21,50 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// Config is everything that the operator gets from outside.
+// Config is the external configuration of the operator.
 type Config struct {
 	RESTConfig *rest.Config
-	// Namespace is the operator's own: Secret, ConfigMap and WindowsInstances are there and nowhere else.
+	// Namespace is the namespace of the operator, the only one with its Secret, ConfigMap and WindowsInstances.
 	Namespace string
 	Version   string
-	// Line says which clusters the operator serves; zero is the present line.
+	// Line defines the clusters that the operator serves; zero is the current line.
 	Line support.ReleaseLine
-	// PayloadDirectory holds what is brought to hosts.
+	// PayloadDirectory is the directory of the payload for hosts.
 	PayloadDirectory string
 	// Dial connects to hosts; nil is a plain TCP dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// LookUp resolves DNS names of hosts; nil is the operating system's way.
+	// LookUp resolves DNS names of hosts; nil is the resolver of the operating system.
 	LookUp func(ctx context.Context, name string) ([]string, error)
 	Clock  clock.WithTicker
-	// MetricsAddress and ProbeAddress are host:port; "0" turns the server off.
+	// MetricsAddress and ProbeAddress are host:port; "0" disables the server.
 	MetricsAddress, ProbeAddress string
-	// MetricsCertificateDirectory holds tls.crt and tls.key, now or later; until then metrics are served with a
-	// self-signed certificate.
+	// MetricsCertificateDirectory contains tls.crt and tls.key, possibly only later; until then metrics are
+	// served with a self-signed certificate.
 	MetricsCertificateDirectory string
 	LeaderElection              bool
-	// Election are the durations of leader election; zero for the usual ones.
+	// Election holds the durations of leader election; zero for the defaults.
 	Election Election
-	// ReadLimit is how long the kinds that controllers follow may take to be read at the start; zero for the usual time.
+	// ReadLimit is the timeout for reading all watched kinds at the start; zero for the default.
 	ReadLimit time.Duration
-	// OperatorCondition names the object in which the operator reports its state to OLM; empty where OLM did not install
-	// it.
+	// OperatorCondition is the name of the object for reporting the operator's state to OLM; empty if OLM did
+	// not install the operator.
 	OperatorCondition string
 	Debug             bool
 	Log               nodespec.LogSettings
-	// PauseImage is the image that holds a pod's namespaces on Windows nodes; empty for the usual one.
+	// PauseImage is the image that holds a pod's namespaces on Windows nodes; empty for the default.
 	PauseImage string
-	// Patience is how long changes of the list of hosts must last before hosts are given back; zero is for the usual times.
+	// Patience is how long changes of the list of hosts must last before hosts are restored; zero is for the
+	// default durations.
 	Patience byoh.Patience
-	// LegacyAlgorithms are weak SSH algorithms that hosts may use, as remote.ParseLegacyAlgorithms reads them.
+	// LegacyAlgorithms are weak SSH algorithms that hosts may use, as parsed by remote.ParseLegacyAlgorithms.
 	LegacyAlgorithms []string
 	Logger           logr.Logger
-	// SkipNameValidation allows a second operator in one process, as tests need it.
+	// SkipNameValidation allows a second operator in one process, which tests need.
 	SkipNameValidation bool
 }
 
-// Run runs the operator until the context ends, an essential part fails, or the operator must be started again: then it
-// returns no error, either.
+// Run runs the operator until the context ends, an essential part fails, or the operator must be restarted. Run
+// returns no error for a restart, either.
 func Run(ctx context.Context, c Config) error {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
@@ -86,12 +87,12 @@ func Run(ctx context.Context, c Config) error {
 	}
 	c.RESTConfig = rest.CopyConfig(c.RESTConfig)
 	if c.RESTConfig.QPS == 0 {
-		// The API server's priority and fairness protects it. A limit here would make the progress of many hosts at once hold
-		// up the work on each of them.
+		// The API server protects itself with priority and fairness. A limit here would make the progress
+		// reports of many hosts block the work on each of these hosts.
 		c.RESTConfig.QPS = -1
 	}
 	if c.RESTConfig.WarningHandler == nil && c.RESTConfig.WarningHandlerWithContext == nil {
-		// An API that is deprecated is read each minute.
+		// A deprecated API is read each minute.
 		c.RESTConfig.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	}
 	ctx, restart := context.WithCancel(ctx)

@@ -17,14 +17,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// A minute of this test is six seconds: the durations of leader election are a tenth of the usual ones.
+// A minute of this test is six seconds: the durations of leader election are a tenth of the defaults.
 const (
 	minute  = 6 * time.Second
 	scale   = time.Minute / minute
 	session = 2 * minute // until the host opens a session
 )
 
-// An API server that is away for a minute ends neither the operator nor its work on a host.
+// An outage of the API server for a minute ends neither the operator nor its work on a host.
 func TestAnAPIServerThatIsAwayForAMinute(t *testing.T) {
 	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t), Hosts: rig.Hosts(1)})
 	if err != nil {

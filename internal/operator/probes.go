@@ -12,14 +12,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// stuckLimit is how long a job on a host may go on beyond its limit before the operator counts as stuck, and is started again.
+// stuckLimit is the time that a job on a host may exceed its limit. Beyond that time, the operator is
+// considered stuck and is restarted.
 const stuckLimit = time.Hour
 
-// syncLimit is how long one readiness probe waits for the caches.
+// syncLimit is the timeout of one readiness probe for the caches.
 const syncLimit = time.Second
 
-// addProbes tells Kubernetes how the operator is. One that has lost the Lease of the leader, or cannot renew it, ends
-// by itself. One that waits to become the leader is alive and ready: it has nothing to do yet.
+// addProbes adds the health checks for Kubernetes. A leader that has lost the Lease, or cannot renew it, ends
+// by itself. An operator that waits for leadership is alive and ready, because no work is pending.
 func (c Config) addProbes(mgr ctrl.Manager) error {
 	return errors.Join(
 		mgr.AddReadyzCheck("caches", func(r *http.Request) error {
@@ -37,7 +38,7 @@ func (c Config) addProbes(mgr ctrl.Manager) error {
 	)
 }
 
-// checkJobs fails if a job on a host goes on far beyond its limit: it waits for nothing.
+// checkJobs returns an error if a job on a host exceeds its limit by far, because every wait of a job has a limit.
 func checkJobs(beyond time.Duration) error {
 	if beyond <= stuckLimit {
 		return nil

@@ -24,7 +24,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 )
 
-// The kinds of the Machine API, which a cluster need not have.
+// The kinds of the Machine API, which is optional in a cluster.
 var (
 	machineKind    = machinev1beta1.GroupVersion.WithKind("Machine")
 	machineSetKind = machinev1beta1.GroupVersion.WithKind("MachineSet")
@@ -33,21 +33,21 @@ var (
 // servedInterval is the interval between checks of the kinds that the API server serves.
 const servedInterval = 30 * time.Second
 
-// servedKinds are the optional kinds that the API server serves. The operator reads them once at its start and sets its
-// controllers up for these. When they change, the operator ends, and Kubernetes starts it again. It is a Runnable of
-// the manager. R-052
+// servedKinds holds the optional kinds that the API server serves. The operator reads these kinds once at the
+// start and sets up the controllers accordingly. When the kinds change, the operator ends, and Kubernetes
+// restarts it. servedKinds is a Runnable of the manager. R-052
 type servedKinds struct {
 	read    func(ctx context.Context) (sets.Set[schema.GroupVersionKind], error)
-	all     int // kinds that are read
+	all     int // number of requested kinds
 	atStart sets.Set[schema.GroupVersionKind]
-	// suspected has a value after a request for Machines was answered as if there were none.
+	// suspected has a value after a request for Machines returned a response as if no Machine API existed.
 	suspected chan struct{}
 	restart   func()
 	clock     clock.WithTicker
 	log       logr.Logger
 }
 
-// optionalKinds returns the kinds that a cluster need not have, and that change how the operator works.
+// optionalKinds returns the kinds that are optional in a cluster and that change the behavior of the operator.
 func optionalKinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
 	kinds := []schema.GroupVersionKind{machineKind, machineSetKind}
 	for _, watched := range cluster.OptionalObjects() {
@@ -60,7 +60,8 @@ func optionalKinds(scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
 	return kinds, nil
 }
 
-// readServed reads the optional kinds that the API server serves. It retries as long as the operator waits at its start.
+// readServed reads the optional kinds that the API server serves. Failed reads are retried until
+// DefaultReadLimit or the configured limit.
 func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unread, restart func()) (*servedKinds, error) {
 	clientset, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -79,7 +80,7 @@ func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unrea
 			return err
 		}
 		for kind := range s.atStart {
-			_, unknown := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version) // may lag behind
+			_, unknown := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version) // may be stale
 			err = errors.Join(err, unknown)
 		}
 		return err
@@ -87,8 +88,8 @@ func (c Config) readServed(ctx context.Context, mgr ctrl.Manager, missing *unrea
 	return s, err
 }
 
-// readTwice reads the kinds until two reads in a row agree that some of them are missing: an API server that starts lacks
-// kinds for a moment.
+// readTwice reads the kinds until two consecutive reads find the same missing kinds: a starting API server
+// lacks kinds temporarily.
 func (s *servedKinds) readTwice(ctx context.Context) (sets.Set[schema.GroupVersionKind], error) {
 	served, err := s.read(ctx)
 	for err == nil && len(served) < s.all {
@@ -132,8 +133,8 @@ func readKinds(ctx context.Context, api rest.Interface, kinds []schema.GroupVers
 	return served.Intersection(sets.New(kinds...)), nil
 }
 
-// Start implements manager.Runnable. It checks the kinds as long as one is missing, or when the Machine API seems to be
-// gone. Two checks in a row must find the same difference.
+// Start implements manager.Runnable. It checks the kinds while a kind is missing, or if the Machine API seems
+// to be missing. Two consecutive checks must find the same difference.
 func (s *servedKinds) Start(ctx context.Context) error {
 	ticker := s.clock.NewTicker(servedInterval)
 	defer ticker.Stop()
@@ -152,7 +153,7 @@ func (s *servedKinds) Start(ctx context.Context) error {
 		}
 		served, err := s.read(ctx)
 		if err != nil {
-			continue // other parts of the operator report an API server that does not answer
+			continue // other components report an unreachable API server
 		}
 		if !served.Equal(s.atStart) && served.Equal(before) {
 			s.log.Info("the API server serves other kinds than at the start of the operator; the operator ends, for Kubernetes to start it again",
@@ -164,7 +165,8 @@ func (s *servedKinds) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: an operator that waits to lead must be up to date, too.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: an operator that waits for leadership must be
+// up to date, too.
 func (s *servedKinds) NeedLeaderElection() bool { return false }
 
 func describeKinds(kinds sets.Set[schema.GroupVersionKind]) []string {
@@ -175,8 +177,8 @@ func describeKinds(kinds sets.Set[schema.GroupVersionKind]) []string {
 	return sets.List(names)
 }
 
-// reader returns a reader that knows whether there is a Machine API. The mapper of controller-runtime remembers kinds that
-// the API server has ceased to serve, and requests for them get a 404 that could mean anything.
+// reader returns a reader with knowledge of the Machine API. The mapper of controller-runtime remembers kinds
+// that the API server no longer serves, and requests for them get an ambiguous 404.
 func (s *servedKinds) reader(live client.Reader) client.Reader { return machineReader{live, s} }
 
 type machineReader struct {
@@ -204,7 +206,7 @@ func (r machineReader) List(ctx context.Context, list client.ObjectList, options
 	if cluster.IsAbsent(err) {
 		select {
 		case r.suspected <- struct{}{}:
-		default: // is already
+		default: // already set
 		}
 	}
 	return err

@@ -31,7 +31,7 @@ var (
 	imageKind = configv1.GroupVersion.WithKind("Image")
 )
 
-// an operator that started without a kind, or with it, is started again when the API server's answer changes.
+// the operator must restart when the API server adds or removes a kind after the start of the operator.
 func TestTheOperatorIsStartedAgainWhenTheServedKindsChange(t *testing.T) {
 	type answer = sets.Set[schema.GroupVersionKind]
 	none, machines, both := answer{}, sets.New(machineKind), sets.New(machineKind, proxyKind)
@@ -164,7 +164,7 @@ func TestServedKindsAreRead(t *testing.T) {
 	}
 }
 
-// A mapper remembers kinds that are no longer served, and a 404 for them could mean anything. R-052
+// A mapper remembers kinds that are no longer served, and a 404 for them is ambiguous. R-052
 func TestAReaderWithoutMachinesSaysThatThereIsNoMachineAPI(t *testing.T) {
 	scheme, err := NewScheme()
 	if err != nil {

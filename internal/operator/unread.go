@@ -18,12 +18,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// DefaultReadLimit is how long the operator waits at its start until all kinds that its controllers follow have been
-// read. It ends after that: Kubernetes starts it again, and its log and the Pod's state say why.
+// DefaultReadLimit is the timeout at the start of the operator for reading all watched kinds. After the timeout
+// the operator ends, and Kubernetes restarts it; the log and the Pod's state contain the reason.
 const DefaultReadLimit = 2 * time.Minute
 
-// unread knows the kinds that the API server does not let the operator read. controller-runtime does not: its error at
-// the end of the wait names whatever kind it waited for, although all were waited for.
+// unread records the kinds that the operator cannot read. controller-runtime does not: its timeout error names
+// an arbitrary kind, although the manager waited for all kinds.
 type unread struct {
 	limit time.Duration
 	until time.Time // the end of the limit
@@ -45,7 +45,8 @@ func (c Config) newUnread() *unread {
 	return &unread{limit: limit, until: c.Clock.Now().Add(limit), clock: c.Clock, log: c.Logger, kinds: map[string]refusal{}}
 }
 
-// handle takes each failed read or watch of a kind, from all caches. It is tried again until it succeeds.
+// handle records each failed read or watch of a kind, from all caches. The cache retries the request until it
+// succeeds.
 func (u *unread) handle(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 	u.note(reflector.TypeDescription(), err)
@@ -53,7 +54,7 @@ func (u *unread) handle(ctx context.Context, reflector *toolscache.Reflector, er
 
 func (u *unread) note(kind string, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) {
-		return // a watch that ends is usual
+		return // the end of a watch is normal
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -64,7 +65,7 @@ func (u *unread) note(kind string, err error) {
 	}
 }
 
-// explain adds the kinds that could not be read of late to the error with which the operator ends.
+// explain adds the kinds with recent read failures to the final error of the operator.
 func (u *unread) explain(err error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()

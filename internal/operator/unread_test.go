@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// What the API server answers to a ServiceAccount without the right.
+// forbidden is the API server's response to a ServiceAccount without the right.
 const forbidden = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":403,"reason":"Forbidden",` +
 	`"message":"windowsdisruptionpolicies is forbidden: the user cannot list them"}`
 

@@ -9,14 +9,14 @@ import (
 	"io"
 )
 
-// An archive is a series of zstd frames. Decompressed, they are together:
+// An archive is a sequence of zstd frames. The decompressed content is:
 //
 //	"WMCOPAY1"
 //	for each file or patch: 'F', its sha256 (32 bytes), its size (8 bytes, big endian), its content
 //	'E', the number of files (4 bytes, big endian)
 //
-// Where a frame begins and ends has no meaning. So an archive can be put together from frames that were compressed when
-// the payload was built.
+// Frame boundaries have no meaning. An archive can therefore be assembled from frames compressed during the payload
+// build.
 const (
 	archiveMagic = "WMCOPAY1"
 	tagFile      = 'F'
@@ -25,18 +25,18 @@ const (
 )
 
 const (
-	// DefaultWindowBytes lets kubelet and kube-proxy share what they have in common; unpacking needs about that much
-	// memory.
+	// DefaultWindowBytes allows the encoder to share the common content of kubelet and kube-proxy. Unpacking needs
+	// about this much memory.
 	DefaultWindowBytes = 64 << 20
 	minWindowBytes     = 64 << 10
 	maxWindowBytes     = 128 << 20
 	maxFileBytes       = 4 << 30
 )
 
-// Unpack reads an archive and hands each file to put. The content that put reads ends in io.EOF only if size and digest
-// are right, and in ErrDamaged if not: put must keep nothing of a file whose content it could not read to its end. What
-// put leaves unread is checked all the same. An archive that was cut off or changed gives ErrDamaged. Memory does not
-// grow with the archive.
+// Unpack reads an archive and passes each file to put. The content ends in io.EOF only if size and digest are
+// correct, and otherwise in ErrDamaged. put must discard a file if it cannot read the content to the end. Unread
+// content is verified as well. A truncated or modified archive results in ErrDamaged. Memory use does not depend on
+// the size of the archive.
 func Unpack(r io.Reader, put func(sum string, size int64, content io.Reader) error) error {
 	decoder, err := newDecoder(r)
 	if err != nil {
@@ -114,7 +114,7 @@ func (u *unpacker) end() error {
 	if n := binary.BigEndian.Uint32(count); int64(n) != int64(len(u.seen)) {
 		return fmt.Errorf("%w: it should contain %d files", ErrDamaged, n)
 	}
-	// Reading on to the end makes the decoder check the stream's own checksum.
+	// Reading to the end makes the decoder verify the checksum of the stream.
 	switch _, err := u.stream.ReadByte(); {
 	case err == nil:
 		return fmt.Errorf("%w: data follows its end", ErrDamaged)

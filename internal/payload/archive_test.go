@@ -22,7 +22,6 @@ func mustHex(s string) []byte {
 	return b
 }
 
-// archiveOf returns the bytes of an archive.
 func archiveOf(t testing.TB, p *Payload, sums ...string) []byte {
 	t.Helper()
 	archive, err := p.Archive(sums)
@@ -83,7 +82,7 @@ func TestUnpackRefusesDamage(t *testing.T) {
 	_, p := writeTest(t)
 	archive := archiveOf(t, p, sumOf(shared), sumOf(azure), sumOf(empty))
 	want := map[string][]byte{sumOf(shared): shared, sumOf(azure): azure, sumOf(empty): empty}
-	// check allows damage that changes nothing, such as a bit of the header that has no meaning.
+	// check allows damage without effect, such as a changed bit of the header that has no meaning.
 	check := func(t *testing.T, what string, at int, damagedArchive []byte) {
 		t.Helper()
 		got, err := unpack(bytes.NewReader(damagedArchive))
@@ -125,7 +124,7 @@ func TestUnpackRefusesDamage(t *testing.T) {
 	})
 }
 
-// compressed makes a zstd stream of an archive's inside.
+// compressed returns the content of an archive as a zstd stream.
 func compressed(t testing.TB, inside []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -182,7 +181,7 @@ func TestUnpackBoundsMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Content larger than one block, so that the encoder does not shrink the window to it.
+		// The content is larger than one block, so that the encoder does not reduce the window to the content size.
 		for range 3 {
 			if _, err := w.Write(noise(9, 200_000)); err != nil {
 				t.Fatal(err)
@@ -223,7 +222,8 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// FuzzUnpackInside changes what is inside the compressed stream, which a checksum would else hide.
+// FuzzUnpackInside modifies the decompressed content, because the checksum of the stream would reject modifications
+// of the compressed bytes.
 func FuzzUnpackInside(f *testing.F) {
 	f.Add([]byte(archiveMagic + "E\x00\x00\x00\x00"))
 	f.Add(slices.Concat([]byte(archiveMagic), []byte{'F'}, mustHex(sumOf(empty)), make([]byte, 8),

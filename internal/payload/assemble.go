@@ -15,24 +15,24 @@ import (
 	"sync"
 )
 
-// Archive is what a host is sent, see Unpack. It is read from the store, byte for byte: nothing is compressed, and no
-// copy of it is made on disk or in memory.
+// Archive contains the files to send to a host, see Unpack. It is read from the store byte for byte, without
+// compression and without a copy on disk or in memory.
 type Archive struct {
 	Size int64 // in bytes
-	// Name is a digest from which the bytes of the archive follow, so that an interrupted transfer can be resumed.
+	// Name is a digest that identifies the bytes of the archive, so that an interrupted transfer can be resumed.
 	Name   string
 	pieces []piece
 }
 
-// piece is a part of an archive.
 type piece struct {
-	end     int64 // in the archive
+	end     int64 // offset of the end in the archive
 	content io.ReaderAt
 	size    int64
 }
 
-// Archive returns the archive of the files and patches with the given digests. The order of the digests and repetitions
-// do not matter. What a host lacks of a pack only in part goes file by file. The caller closes the archive.
+// Archive returns the archive of the files and patches with the given digests. Order and repetition of the digests do
+// not matter. If only some files of a pack are requested, these files are added individually. The caller must close
+// the archive.
 func (p *Payload) Archive(sums []string) (*Archive, error) {
 	wanted := make(map[string]bool, len(sums))
 	for _, sum := range sums {
@@ -45,7 +45,8 @@ func (p *Payload) Archive(sums []string) (*Archive, error) {
 	return a, nil
 }
 
-// archiveName follows from the manifest, which names the packs by their digests, and from what is wanted.
+// archiveName returns the digest of the manifest, which contains the digests of the packs, and of the requested
+// digests.
 func (p *Payload) archiveName(wanted map[string]bool) string {
 	sorted := slices.Sorted(maps.Keys(wanted))
 	digest := sha256.Sum256([]byte(p.digest + "\n" + strings.Join(sorted, "\n")))
@@ -110,13 +111,13 @@ func (p *Payload) addFile(a *Archive, f File) error {
 	}
 	err = a.addStored(p.storePath(f.SHA256) + zstdSuffix)
 	if errors.Is(err, os.ErrNotExist) {
-		return a.addUncompressed(p.storePath(f.SHA256)) // somebody has put the file in place
+		return a.addUncompressed(p.storePath(f.SHA256)) // the file was added manually
 	}
 	return err
 }
 
-// prove compares what goes to hosts with its digest, once: each host compares it too, but cannot say that it was wrong
-// here already.
+// prove verifies content to be sent against its digest, once. Each host verifies the content too, but cannot
+// determine that the content was already damaged in the store.
 func (p *Payload) prove(sum string, verify func() error) error {
 	p.proofs.Lock()
 	defer p.proofs.Unlock()
@@ -139,8 +140,7 @@ func (a *Archive) addStored(path string) error {
 	return nil
 }
 
-// addUncompressed adds a file that does not lie compressed in the store in a frame whose blocks are not compressed
-// (RFC 8878).
+// addUncompressed adds a file that is stored uncompressed. The frame has only uncompressed blocks (RFC 8878).
 func (a *Archive) addUncompressed(path string) error {
 	const window, largestBlock = 7 << 3, 128 << 10 // the window is as large as a block
 	info, err := os.Stat(path)
@@ -162,7 +162,7 @@ func (a *Archive) addUncompressed(path string) error {
 	return nil
 }
 
-// storedFile is a file of the store that is opened when it is read: an archive may wait for a long time.
+// storedFile is a file of the store, opened on first read because an archive may wait for a long time.
 type storedFile struct {
 	path string
 
@@ -171,7 +171,7 @@ type storedFile struct {
 	closed bool
 }
 
-// ReadAt is io.ReaderAt.
+// ReadAt implements io.ReaderAt.
 func (s *storedFile) ReadAt(b []byte, offset int64) (int, error) {
 	file, err := s.open()
 	if err != nil {
@@ -194,7 +194,7 @@ func (s *storedFile) open() (*os.File, error) {
 	return s.file, err
 }
 
-// Close is io.Closer.
+// Close implements io.Closer.
 func (s *storedFile) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,18 +207,18 @@ func (s *storedFile) Close() error {
 	return err
 }
 
-// storedPart is what begins somewhere in a file.
+// storedPart is the part of a file from an offset on.
 type storedPart struct {
 	*storedFile
 	begin int64
 }
 
-// ReadAt is io.ReaderAt.
+// ReadAt implements io.ReaderAt.
 func (s *storedPart) ReadAt(b []byte, offset int64) (int, error) {
 	return s.storedFile.ReadAt(b, s.begin+offset)
 }
 
-// addFrame adds at most 255 bytes in a frame of their own, which has one block that is not compressed (RFC 8878).
+// addFrame adds at most 255 bytes as a separate frame with one uncompressed block (RFC 8878).
 func (a *Archive) addFrame(content []byte) {
 	const singleSegment, lastBlock = 1 << 5, 1
 	n := len(content)
@@ -231,10 +231,10 @@ func (a *Archive) add(content io.ReaderAt, size int64) {
 	a.pieces = append(a.pieces, piece{end: a.Size, content: content, size: size})
 }
 
-// Reader reads the archive from its beginning. Readers do not disturb one another.
+// Reader returns a reader of the archive from its beginning. Readers are independent of each other.
 func (a *Archive) Reader() *io.SectionReader { return io.NewSectionReader(a, 0, a.Size) }
 
-// ReadAt is io.ReaderAt.
+// ReadAt implements io.ReaderAt.
 func (a *Archive) ReadAt(b []byte, offset int64) (int, error) {
 	done := 0
 	for _, piece := range a.pieces {
@@ -255,7 +255,7 @@ func (a *Archive) ReadAt(b []byte, offset int64) (int, error) {
 	return done, nil
 }
 
-// Close lets go of the files of the store.
+// Close closes the files of the store.
 func (a *Archive) Close() error {
 	var faults []error
 	for _, piece := range a.pieces {

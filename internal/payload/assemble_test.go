@@ -103,7 +103,7 @@ func nameOf(t *testing.T, p *Payload, sums []string) string {
 	return archive.Name
 }
 
-// What is damaged in the operator's own image is found there, and not by each host.
+// Damage in the operator's own image must be detected in the operator, not on each host.
 func TestDamageInTheStoreIsFoundBeforeItIsSent(t *testing.T) {
 	for name, damaged := range map[string]struct {
 		path func(p *Payload) string
@@ -144,7 +144,7 @@ func TestDamageInTheStoreIsFoundBeforeItIsSent(t *testing.T) {
 	})
 }
 
-// Load advises to put a file that is missing in place as it is.
+// The error of Load advises the administrator to add a missing file to the store uncompressed.
 func TestAFileThatWasPutInPlaceIsSent(t *testing.T) {
 	for _, content := range [][]byte{kubelet, noise(5, 128<<10), noise(6, 256)} {
 		build := testBuild()
@@ -168,7 +168,7 @@ func TestAFileThatWasPutInPlaceIsSent(t *testing.T) {
 	}
 }
 
-// A host has its archive before it stands in line for minutes.
+// An archive may wait for several minutes between its creation and its transfer.
 func TestAnArchiveThatIsNotReadYetHasNoFileOpen(t *testing.T) {
 	_, p := writeTest(t)
 	archive, err := p.Archive([]string{sumOf(kubelet), sumOf(shared), sumOf(empty), sumOf(azure)})
@@ -201,11 +201,12 @@ func TestAnArchiveThatIsNotReadYetHasNoFileOpen(t *testing.T) {
 	}
 }
 
-// The operator sends archives to hundreds of hosts at once: what each of them costs must not depend on the payload.
+// The operator sends archives to hundreds of hosts at once, so the memory per archive must not depend on the payload
+// size.
 func TestAnArchiveTakesNoMemory(t *testing.T) {
 	_, p := writeTest(t)
 	sums := []string{sumOf(kubelet), sumOf(shared), sumOf(empty), sumOf(azure)}
-	archiveOf(t, p, sums...) // compared with its digests, once
+	archiveOf(t, p, sums...) // verified against the digests, once
 	buffer := make([]byte, 32<<10)
 	const runs = 20
 	var before, after runtime.MemStats

@@ -1,5 +1,6 @@
-// Package payload holds the executables that hosts get: a manifest that names them, a store in which each lies under
-// the digest of its content, and an archive in which the ones that a host lacks travel to it as one compressed stream.
+// Package payload manages the executables installed on hosts. A manifest lists the executables, and a store contains
+// each of them under the digest of its content. An archive transfers the files missing on a host as one compressed
+// stream.
 package payload
 
 import (
@@ -12,40 +13,40 @@ import (
 	"strings"
 )
 
-// SchemaVersion is the version of the manifest's JSON form.
+// SchemaVersion is the version of the manifest's JSON format.
 const SchemaVersion = 1
 
-// ComponentAgent is the name of the component that is the agent itself. It has the one file wicd.exe.
+// ComponentAgent is the name of the agent component, which has the single file wicd.exe.
 const ComponentAgent = "wicd"
 
-// Manifest lists everything of a payload.
+// Manifest lists the content of a payload.
 type Manifest struct {
 	Schema  int    `json:"schema"`
-	Version string `json:"version"` // of the operator that the payload was made for
-	// WindowBytes is how far back the archive's compression looks for repetitions, and so roughly what unpacking needs in
-	// memory. Zero takes DefaultWindowBytes.
+	Version string `json:"version"` // version of the operator that the payload was built for
+	// WindowBytes is the window size of the archive's compression and the approximate memory needed for unpacking.
+	// Zero means DefaultWindowBytes.
 	WindowBytes int64       `json:"windowBytes,omitempty"`
 	Components  []Component `json:"components"`
-	// Absent are the components that the payload should have had. Payload.Missing tells of them.
+	// Absent are the components missing from the payload; see Payload.Missing.
 	Absent []Absent `json:"absent,omitempty"`
-	// Patches make files of this payload of files of earlier ones.
+	// Patches create files of this payload from files of earlier payloads.
 	Patches []Patch `json:"patches,omitempty"`
-	// Packs are files that hosts get together. Without them, hosts get the same files one by one, which takes more bytes.
+	// Packs are sets of files sent to hosts together. Without packs, hosts receive the same files individually, which
+	// takes more bytes.
 	Packs []Pack `json:"packs,omitempty"`
 }
 
-// Pack is a set of files that were compressed together when the payload was built. It goes to hosts as it lies in the
-// store.
+// Pack is a set of files compressed together when the payload was built. It is sent to hosts as stored.
 type Pack struct {
-	Files  []string `json:"files"`  // their sha256
+	Files  []string `json:"files"`  // sha256 of each file
 	Size   int64    `json:"size"`   // of the pack, in bytes
 	SHA256 string   `json:"sha256"` // of the pack
 }
 
-// Absent is a component that could not be put into the payload.
+// Absent is a component that could not be added to the payload.
 type Absent struct {
 	Name string `json:"name"`
-	// Reason says why, and what whoever builds the payload can do.
+	// Reason is the cause and the action for the builder of the payload.
 	Reason string `json:"reason"`
 }
 
@@ -53,29 +54,31 @@ type Absent struct {
 type Component struct {
 	Name    string `json:"name"`    // "kubelet"
 	Version string `json:"version"` // "v1.36.3"
-	Source  string `json:"source"`  // module@version that it was built from, or where else it comes from
-	// Required components must be complete, or the payload does not load. Of others, Payload.Missing tells.
+	Source  string `json:"source"`  // module@version of the build, or another origin
+	// Required components must be complete, otherwise the payload does not load. Payload.Missing reports the faults
+	// of optional components.
 	Required bool `json:"required,omitempty"`
-	// Platforms are the Infrastructure platform types (Azure, AWS, None, …) whose hosts get the component; empty: all.
+	// Platforms limits the component to hosts of these Infrastructure platform types (Azure, AWS, None, …); empty
+	// means all.
 	Platforms []string `json:"platforms,omitempty"`
-	// StandIn is true for files that only the lab's simulated hosts can run.
+	// StandIn is true for files that only the simulated hosts of the lab can run.
 	StandIn bool   `json:"standIn,omitempty"`
 	Files   []File `json:"files"`
 }
 
 // File is one file of a component.
 type File struct {
-	Path   string `json:"path"` // relative to the component's folder on the host, with backslashes
+	Path   string `json:"path"` // relative to the component's directory on the host, with backslashes
 	Size   int64  `json:"size"` // in bytes
 	SHA256 string `json:"sha256"`
 }
 
-// On reports whether hosts of an Infrastructure platform type get the component.
+// On reports whether hosts of an Infrastructure platform type receive the component.
 func (c Component) On(platform string) bool {
 	return len(c.Platforms) == 0 || slices.Contains(c.Platforms, platform)
 }
 
-// Component returns the component of a name.
+// Component returns the component with the given name.
 func (m Manifest) Component(name string) (Component, bool) {
 	i := slices.IndexFunc(m.Components, func(c Component) bool { return c.Name == name })
 	if i < 0 {
@@ -84,7 +87,7 @@ func (m Manifest) Component(name string) (Component, bool) {
 	return m.Components[i], true
 }
 
-// files returns each distinct file of the manifest once, in the manifest's order.
+// files returns each distinct file of the manifest once, in manifest order.
 func (m Manifest) files() []File {
 	var files []File
 	seen := map[string]bool{}
@@ -99,7 +102,7 @@ func (m Manifest) files() []File {
 	return files
 }
 
-// sendable returns what an archive can hold: files, and then patches, in the manifest's order.
+// sendable returns the possible content of an archive: files followed by patches, in manifest order.
 func (m Manifest) sendable() []File {
 	files := m.files()
 	for _, patch := range m.Patches {
@@ -108,7 +111,7 @@ func (m Manifest) sendable() []File {
 	return files
 }
 
-// ParseManifest reads the JSON form and refuses an invalid one.
+// ParseManifest parses and validates the JSON form of a manifest.
 func ParseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -127,7 +130,7 @@ var (
 	digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Validate reports all faults of the manifest.
+// Validate returns all faults of the manifest.
 func (m Manifest) Validate() error {
 	var faults []error
 	if m.Schema != SchemaVersion {

@@ -12,11 +12,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// wireLevel is how hard the bytes that go to hosts are compressed: they are compressed once and sent many times.
+// wireLevel is the compression level of sent content, which is compressed once and sent many times.
 const wireLevel = zstd.SpeedBestCompression
 
-// writePacks packs the files that hosts of every platform get, so that what they have in common is sent once. The
-// agent is not among them: it goes ahead of all others, as it is.
+// writePacks packs the files for hosts of every platform, so that common content is sent once. The agent is excluded:
+// it is sent uncompressed before all archives.
 func (p *Payload) writePacks() ([]Pack, error) {
 	var files []File
 	for _, f := range p.manifest.files() {
@@ -31,7 +31,7 @@ func (p *Payload) writePacks() ([]Pack, error) {
 	for _, f := range files {
 		pack.Files = append(pack.Files, f.SHA256)
 	}
-	// Its name follows from its content, which is known when it is written.
+	// The final name contains the digest of the content, which is known only after writing.
 	path := filepath.Join(p.directory, storeName, "new"+packSuffix)
 	digest, counter := sha256.New(), &countingWriter{}
 	err := writeFile(path, func(w io.Writer) error {
@@ -45,7 +45,7 @@ func (p *Payload) writePacks() ([]Pack, error) {
 	return []Pack{pack}, os.Rename(path, p.packPath(pack))
 }
 
-// forEveryPlatform reports whether a component that hosts of all platforms get has the file.
+// forEveryPlatform reports whether the file belongs to a component for hosts of all platforms, other than the agent.
 func (p *Payload) forEveryPlatform(sum string) bool {
 	for _, c := range p.manifest.Components {
 		if len(c.Platforms) > 0 || c.Name == ComponentAgent {
@@ -99,7 +99,7 @@ func (p *Payload) writeEntry(w io.Writer, f File) error {
 	return err
 }
 
-// entryHeader begins a file or patch in an archive.
+// entryHeader returns the header of a file or patch in an archive.
 func entryHeader(sum string, size int64) ([]byte, error) {
 	digest, err := hex.DecodeString(sum)
 	if err != nil {
@@ -108,7 +108,7 @@ func entryHeader(sum string, size int64) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(append([]byte{tagFile}, digest...), uint64(size)), nil //nolint:gosec // G115: no size is negative
 }
 
-// windowFor takes no larger window than the content can use: the receiver has to hold it in memory.
+// windowFor returns a window size that does not exceed the content, because the receiver holds the window in memory.
 func windowFor(content, limit int64) int {
 	if limit == 0 {
 		limit = DefaultWindowBytes

@@ -10,19 +10,19 @@ import (
 	"path"
 )
 
-// Parts are the files of a payload's folder, by names that are relative to it, with slashes.
+// Parts are the files of a payload, by slash-separated names relative to the payload directory.
 type Parts struct {
 	Manifest string
-	// Components are the files of each component. A file of two components is with the first.
+	// Components are the files of each component. A file of several components is listed with the first one only.
 	Components map[string][]string
 	Patches    []string
 	Packs      []string
 }
 
-// Directory returns the payload's folder.
+// Directory returns the payload directory.
 func (p *Payload) Directory() string { return p.directory }
 
-// Parts returns the files that the payload consists of, for those who copy it. Others in the folder are not in use.
+// Parts returns the files of the payload, for copying. Any other files in the directory are unused.
 func (p *Payload) Parts() (Parts, error) {
 	parts := Parts{Manifest: ManifestName, Components: map[string][]string{}}
 	seen := map[string]bool{}
@@ -64,7 +64,7 @@ func (p *Payload) storedName(sum string) (string, error) {
 	return path.Join(storeName, sum), file.Close()
 }
 
-// Verify reads all files, patches and packs of the payload, and compares them with their digests.
+// Verify reads all files, patches and packs of the payload and verifies their digests.
 func (p *Payload) Verify() error {
 	for _, c := range p.manifest.Components {
 		if p.missing[c.Name] != nil {
@@ -77,7 +77,7 @@ func (p *Payload) Verify() error {
 		}
 	}
 	for _, patch := range p.manifest.Patches {
-		// Without the patch, hosts get the whole file.
+		// Without the patch, hosts receive the complete file.
 		if err := p.verify(patch.file()); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("patch from %s to %s: %w; build the payload again", patch.From, patch.To, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// copyParts copies the parts of a payload into a new folder.
+// copyParts copies the parts of a payload to a new directory.
 func copyParts(t *testing.T, p *Payload) string {
 	t.Helper()
 	parts, err := p.Parts()

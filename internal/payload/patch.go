@@ -14,23 +14,23 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A patch makes a new file of an old one, which a host has already. It is:
+// A patch creates a new file from an old file on the host. Its format is:
 //
 //	"WMCOPAT1"
 //	the old file's sha256 (32 bytes) and size (8 bytes, big endian)
 //	the new file's sha256 and size
 //	one zstd frame: the new file, compressed with the whole old file as its raw dictionary
 //
-// Executables of two patch releases differ in addresses nearly everywhere, so that little of them is equal in blocks or
-// chunks, but between the addresses nearly everything is: a dictionary as large as the file finds it.
+// Addresses differ nearly everywhere in the executables of two patch releases, so equal blocks or chunks are rare.
+// Between the addresses nearly all bytes are equal, and a dictionary as large as the file captures these bytes.
 const (
 	patchMagic  = "WMCOPAT1"
 	patchHeader = len(patchMagic) + 2*(32+8)
-	// patchDictionary is the identifier that the frame carries for the old file.
+	// patchDictionary is the dictionary identifier of the old file in the frame.
 	patchDictionary = 1
 )
 
-// Patch is a patch that lies in the store.
+// Patch is a patch in the store.
 type Patch struct {
 	From   string `json:"from"`   // sha256 of the old file
 	To     string `json:"to"`     // sha256 of the new file
@@ -46,8 +46,8 @@ type PatchHeader struct {
 	ToSize     int64
 }
 
-// MakePatch writes a patch that turns one content into another. Equal input gives equal bytes. It needs about three
-// times as much memory as the contents are large.
+// MakePatch writes a patch from one content to another. The output is deterministic. MakePatch needs about three
+// times as much memory as the size of the contents.
 func MakePatch(w io.Writer, from, to []byte) error {
 	header := PatchHeader{FromSHA256: digestOf(from), FromSize: int64(len(from)), ToSHA256: digestOf(to),
 		ToSize: int64(len(to))}
@@ -70,14 +70,13 @@ func MakePatch(w io.Writer, from, to []byte) error {
 	return nil
 }
 
-// patchWindow lets the whole old file be in reach of the end of the new one, up to the largest window that is taken
-// anywhere.
+// patchWindow returns a window that spans the complete old and new files, limited to maxWindowBytes.
 func patchWindow(h PatchHeader) int {
 	window := int64(1) << bits.Len64(uint64(h.FromSize+h.ToSize-1)) //nolint:gosec // G115: no size is negative
 	return int(min(max(window, minWindowBytes), maxWindowBytes))
 }
 
-// ReadPatchHeader reads the beginning of a patch; the rest is for Apply. Anything but a patch gives ErrDamaged.
+// ReadPatchHeader reads the header of a patch and leaves the rest for Apply. Other content results in ErrDamaged.
 func ReadPatchHeader(r io.Reader) (PatchHeader, error) {
 	data := make([]byte, patchHeader)
 	if _, err := io.ReadFull(r, data); err != nil {
@@ -97,8 +96,7 @@ func ReadPatchHeader(r io.Reader) (PatchHeader, error) {
 	}, nil
 }
 
-// AsPatch reports whether content that an archive hands out is a patch, and gives what reads it from its beginning
-// again.
+// AsPatch reports whether content from an archive is a patch, and returns a reader of the complete content.
 func AsPatch(content io.Reader) (whole io.Reader, patch bool, err error) {
 	r := bufio.NewReader(content)
 	start, err := r.Peek(len(patchMagic))
@@ -116,17 +114,17 @@ func (h PatchHeader) encode() []byte {
 	}{{h.FromSHA256, h.FromSize}, {h.ToSHA256, h.ToSize}} {
 		digest, err := hex.DecodeString(end.sum)
 		if err != nil || len(digest) != sha256.Size {
-			panic(fmt.Sprintf("encode a patch: %q is not a SHA-256 digest", end.sum)) // MakePatch has made it.
+			panic(fmt.Sprintf("encode a patch: %q is not a SHA-256 digest", end.sum)) // MakePatch computed the digests.
 		}
 		data = binary.BigEndian.AppendUint64(append(data, digest...), uint64(end.size)) //nolint:gosec // G115: no size is negative
 	}
 	return data
 }
 
-// Apply reads the new file from the rest of a patch whose header was read, and the old file. When the old file is not
-// the one that the patch was made for, it gives ErrNotPatchable. The content ends in io.EOF only if size and digest of
-// the new file are right, and in ErrDamaged if not: the caller must keep nothing of what it could not read to its end.
-// The old file must not change meanwhile. The caller closes the content.
+// Apply returns the content of the new file, read from the old file and the rest of a patch after its header. If the
+// patch was made for another old file, Apply returns ErrNotPatchable. The content ends in io.EOF only if size and
+// digest of the new file are correct, and otherwise in ErrDamaged. The caller must discard content that cannot be
+// read to the end. The old file must not change while the content is read. The caller must close the content.
 func (h PatchHeader) Apply(patch io.Reader, from []byte) (io.ReadCloser, error) {
 	if int64(len(from)) != h.FromSize {
 		return nil, fmt.Errorf("%w: it has %d bytes, and %d were expected", ErrNotPatchable, len(from), h.FromSize)
@@ -144,10 +142,10 @@ func (h PatchHeader) Apply(patch io.Reader, from []byte) (io.ReadCloser, error) 
 	}, nil
 }
 
-// ErrNotPatchable means that a patch was made for another old file: the new file must be sent whole.
+// ErrNotPatchable is returned if a patch was made for another old file: the complete new file must be sent.
 var ErrNotPatchable = errors.New("the patch was made for another old file")
 
-// ApplyPatch writes the new file that a patch makes of an old one; see Apply for its errors.
+// ApplyPatch writes the new file created from an old file by a patch; see Apply for its errors.
 func ApplyPatch(w io.Writer, from []byte, patch io.Reader) (PatchHeader, error) {
 	header, err := ReadPatchHeader(patch)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 )
 
-// release is content of which every 64th byte is another in each release, as the addresses in an executable are.
+// release returns content in which every 64th byte depends on the release, like the addresses in an executable.
 func release(number byte, size int) []byte {
 	content := noise(7, size)
 	for i := 0; i < size; i += 64 {

@@ -9,13 +9,13 @@ import (
 	"slices"
 )
 
-// Patches returns the patches that turn other files into a file of this payload, the smallest first.
+// Patches returns the patches that create a file of this payload from other files, ordered by size.
 func (p *Payload) Patches(to string) []Patch { return slices.Clone(p.patches[to]) }
 
-// file is a patch as a file of the store, where it lies like the others.
+// file returns the patch as a file of the store.
 func (p Patch) file() File { return File{Path: "patch to " + p.To, Size: p.Size, SHA256: p.SHA256} }
 
-// patchesIf sorts the patches of the manifest for which a condition holds by the file that they make, the smallest first.
+// patchesIf returns the matching patches of the manifest by the digest of the new file, ordered by size.
 func (m Manifest) patchesIf(holds func(Patch) bool) map[string][]Patch {
 	patches := map[string][]Patch{}
 	for _, patch := range m.Patches {
@@ -29,8 +29,8 @@ func (m Manifest) patchesIf(holds func(Patch) bool) map[string][]Patch {
 	return patches
 }
 
-// writePatches makes patches from the files of earlier payloads to the changed ones of this, where a patch is smaller
-// than the compressed file.
+// writePatches creates patches from the files of earlier payloads to changed files of this payload if the patch is
+// smaller than the compressed file.
 func (p *Payload) writePatches(earlier []*Payload) ([]Patch, error) {
 	var patches []Patch
 	made := map[Patch]bool{}
@@ -55,8 +55,8 @@ func (p *Payload) writePatches(earlier []*Payload) ([]Patch, error) {
 
 type change struct{ from, to File }
 
-// changes pairs the files that have the same place in the same component and other content, if hosts with the earlier
-// payload do not have the new content for another reason.
+// changes returns pairs of files with the same component and path but different content, unless the earlier payload
+// contains the new content elsewhere.
 func changes(earlier, now Manifest) []change {
 	known := map[string]bool{}
 	for _, f := range earlier.files() {
@@ -78,7 +78,7 @@ func changes(earlier, now Manifest) []change {
 	return list
 }
 
-// writePatch gives nil for a patch that is not worth having.
+// writePatch returns nil if the patch is not smaller than the compressed file.
 func (p *Payload) writePatch(old *Payload, c change) (*Patch, error) {
 	from, err := old.content(c.from)
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *Payload) writePatch(old *Payload, c change) (*Patch, error) {
 	if compressed, err := p.compressedSize(to); err != nil || int64(data.Len()) >= compressed {
 		return nil, err
 	}
-	// What cannot be applied must never be sent: better a slow build than a host that asks twice.
+	// An inapplicable patch must never be sent: a slow build is better than a second transfer to each host.
 	if _, err := ApplyPatch(io.Discard, from, bytes.NewReader(data.Bytes())); err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (p *Payload) content(f File) ([]byte, error) {
 	return content, errors.Join(err, r.Close())
 }
 
-// compressedSize is what sending the content by itself would cost.
+// compressedSize returns the size of the content when compressed separately.
 func (p *Payload) compressedSize(content []byte) (int64, error) {
 	counter := &countingWriter{w: io.Discard}
 	err := p.compressTo(counter, bytes.NewReader(content), int64(len(content)))

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// writeRelease writes a payload of a kubelet, of which releases differ little, and of an agent, which is the same in
-// all.
+// writeRelease writes a payload with a kubelet that differs slightly between releases and an agent that does not
+// change.
 func writeRelease(t *testing.T, number byte, earlier ...*Payload) (string, *Payload) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "payload")

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxPathLength leaves room for the release's folder within Windows' 260 characters.
+// maxPathLength leaves space for the release directory within Windows' limit of 260 characters.
 const maxPathLength = 180
 
-// validatePath accepts a relative Windows path that names one file inside the folder it is put in, and nothing else.
-// Source: "Naming Files, Paths, and Namespaces", Win32 documentation.
+// validatePath validates a relative Windows path of one file inside the target directory. Source: "Naming Files,
+// Paths, and Namespaces", Win32 documentation.
 func validatePath(path string) error {
 	if path == "" {
 		return fmt.Errorf("a file has no path")
@@ -25,7 +25,7 @@ func validatePath(path string) error {
 	return nil
 }
 
-// refuseName says what is wrong with one part of a path, or nothing.
+// refuseName returns the fault of one part of a path, or an empty string.
 func refuseName(name string) string {
 	switch {
 	case name == "":
@@ -44,7 +44,7 @@ func refuseName(name string) string {
 	return ""
 }
 
-// reservedName tells device names, which Windows takes as such with any extension.
+// reservedName reports whether the name is a device name, which Windows reserves with any extension.
 func reservedName(name string) bool {
 	base, _, _ := strings.Cut(strings.ToUpper(name), ".")
 	base = strings.TrimRight(base, " ")

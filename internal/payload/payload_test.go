@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// noise is incompressible content that is the same in every run.
+// noise returns incompressible content that is the same in every run.
 func noise(seed uint64, size int) []byte {
 	b := make([]byte, size)
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
@@ -197,7 +197,6 @@ func tree(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// packOf returns the path of the payload's only pack.
 func packOf(dir string) string {
 	paths, err := filepath.Glob(filepath.Join(dir, "store", "*.pack"))
 	if err != nil || len(paths) != 1 {

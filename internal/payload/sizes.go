@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// ArchiveSize returns about how large the archive of the files and patches with the given digests is, in bytes. What is
-// sent is neither read nor compared with its digest: packs have the size that the manifest says, and others that of their
-// file in the store.
+// ArchiveSize returns the approximate size in bytes of the archive of the files and patches with the given digests.
+// Content is neither read nor verified: packs have the size listed in the manifest, and files have their size in the
+// store.
 func (p *Payload) ArchiveSize(sums []string) (int64, error) {
 	wanted := make(map[string]bool, len(sums))
 	for _, sum := range sums {
@@ -34,7 +34,7 @@ func (p *Payload) ArchiveSize(sums []string) (int64, error) {
 	return size, nil
 }
 
-// storedSize is the size in bytes that a file or patch has in the store, where it lies compressed as a rule.
+// storedSize returns the size in bytes of a file or patch in the store, usually compressed.
 func (p *Payload) storedSize(f File) int64 {
 	for _, suffix := range []string{zstdSuffix, ""} {
 		if info, err := os.Stat(p.storePath(f.SHA256) + suffix); err == nil {

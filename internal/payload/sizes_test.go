@@ -25,7 +25,7 @@ func TestTheSizeOfAnArchiveIsKnownWithoutReadingIt(t *testing.T) {
 			}
 			defer func() { _ = archive.Close() }()
 			size, err := p.ArchiveSize(sums)
-			const frames = 100 // of the archive, and of each file
+			const frames = 100 // maximum frame overhead in bytes, for the archive and for each file
 			if apart := math.Abs(float64(size - archive.Size)); err != nil || apart > float64(frames*(1+len(sums))) {
 				t.Errorf("it is %d, want about %d, %v", size, archive.Size, err)
 			}

@@ -13,40 +13,41 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ManifestName is the name of the manifest in a payload's folder.
+// ManifestName is the name of the manifest in a payload directory.
 const ManifestName = "manifest.json"
 
 const (
 	storeName = "store"
-	// zstdSuffix marks a file or patch of the store that lies there as it goes to hosts: compressed. Only the agent, which
-	// goes as it is, lies as it is, and what is too small to be compressed.
+	// zstdSuffix marks a compressed file or patch of the store, as sent to hosts. The agent, which is sent
+	// uncompressed, and files that are too small to compress are stored uncompressed.
 	zstdSuffix = ".zst"
-	// leastCompressed is the size, in bytes, from which on files are compressed: the frame of a smaller one does not say how
-	// large it is.
+	// leastCompressed is the minimum size of compressed files in bytes: the frame of a smaller file does not contain
+	// the content size.
 	leastCompressed = 256
-	// packSuffix marks a pack, which lies in the store under its own digest.
+	// packSuffix marks a pack, which is stored under its own digest.
 	packSuffix = ".pack"
 )
 
-// ErrDamaged means that content is not what its digest, its size or the archive's form says: it was cut off or changed.
+// ErrDamaged is returned if content is truncated or modified: it does not match its digest, its size or the archive
+// format.
 var ErrDamaged = errors.New("the payload is damaged")
 
-// Payload is a payload in a folder: manifest.json; store/<sha256> or store/<sha256>.zst for each file and patch; and
-// store/<sha256>.pack for each pack.
+// Payload is a payload in a directory: manifest.json, store/<sha256> or store/<sha256>.zst for each file and patch,
+// and store/<sha256>.pack for each pack.
 type Payload struct {
 	directory string
 	digest    string // of the manifest
 	manifest  Manifest
-	bySum     map[string]File // files, and patches
+	bySum     map[string]File // files and patches
 	missing   map[string]error
-	patches   map[string][]Patch // by the digest of the new file, the smallest first
+	patches   map[string][]Patch // by the digest of the new file, ordered by size
 
 	proofs sync.Mutex
-	proven map[string]bool // by the digest of what was compared with it
+	proven map[string]bool // by the digest of verified content
 }
 
-// Load reads the manifest in a folder and checks that all files of all required components are in the store with the
-// right size. Content is checked against its digest whenever it is read.
+// Load reads the manifest in a directory and checks that the store contains all files of all required components with
+// the correct size. Content is verified against its digest on each read.
 func Load(directory string) (*Payload, error) {
 	data, err := os.ReadFile(filepath.Join(directory, ManifestName)) //nolint:gosec // G304: the folder is the operator's own setting
 	if err != nil {
@@ -76,19 +77,19 @@ func Load(directory string) (*Payload, error) {
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("load the payload from %s: %w", directory, errors.Join(faults...))
 	}
-	// Without a patch that is not there whole, the file itself is sent.
+	// Without a complete patch, the file itself is sent.
 	p.patches = manifest.patchesIf(func(patch Patch) bool { return p.checkFile(patch.file()) == nil })
 	return p, nil
 }
 
-// Manifest is what the payload consists of.
+// Manifest returns the manifest of the payload.
 func (p *Payload) Manifest() Manifest { return p.manifest }
 
-// Missing returns the reason why a component cannot be installed: it is not in the payload, or is optional and
-// incomplete. It is nil when the component can be installed.
+// Missing returns the reason why a component cannot be installed: it is not in the payload, or it is optional and
+// incomplete. It returns nil if the component can be installed.
 func (p *Payload) Missing(component string) error { return p.missing[component] }
 
-// Gaps says of each component that cannot be installed why, in the manifest's order.
+// Gaps returns the reason for each component that cannot be installed, in manifest order.
 func (p *Payload) Gaps() []error {
 	var gaps []error
 	for _, c := range p.manifest.Components {
@@ -102,8 +103,8 @@ func (p *Payload) Gaps() []error {
 	return gaps
 }
 
-// Components returns the components that hosts of an Infrastructure platform type get, the agent included, in the
-// manifest's order. Optional ones that are not complete are left out.
+// Components returns the components for hosts of an Infrastructure platform type, including the agent, in manifest
+// order. Incomplete optional components are omitted.
 func (p *Payload) Components(platform string) []Component {
 	var components []Component
 	for _, c := range p.manifest.Components {
@@ -114,7 +115,7 @@ func (p *Payload) Components(platform string) []Component {
 	return components
 }
 
-// Agent returns the agent's executable.
+// Agent returns the agent executable.
 func (p *Payload) Agent() (File, error) {
 	c, ok := p.manifest.Component(ComponentAgent)
 	if !ok {
@@ -126,8 +127,8 @@ func (p *Payload) Agent() (File, error) {
 	return c.Files[0], nil
 }
 
-// OpenAgent reads the agent's executable. It is compared with its digest before it is read for the first time, and not
-// each time: hundreds of hosts are sent the same file. The caller closes it.
+// OpenAgent opens the agent executable. The content is verified against its digest only before the first read,
+// because hundreds of hosts receive the same file. The caller must close the reader.
 func (p *Payload) OpenAgent() (io.ReadCloser, error) {
 	f, err := p.Agent()
 	if err != nil {
@@ -143,7 +144,7 @@ func (p *Payload) OpenAgent() (io.ReadCloser, error) {
 	if !compressed {
 		return file, nil
 	}
-	return p.Open(f.SHA256) // somebody has put it in place so
+	return p.Open(f.SHA256) // added manually in compressed form
 }
 
 func (p *Payload) checkComponent(c Component) error {
@@ -158,7 +159,7 @@ func (p *Payload) checkComponent(c Component) error {
 	return errors.Join(faults...)
 }
 
-// checkPacks compares sizes only: content is checked before it is sent.
+// checkPacks compares only sizes: content is verified before sending.
 func (p *Payload) checkPacks() []error {
 	var faults []error
 	for _, pack := range p.manifest.Packs {
@@ -174,7 +175,7 @@ func (p *Payload) checkPacks() []error {
 	return faults
 }
 
-// checkFile compares sizes only: content is checked when it is read.
+// checkFile compares only sizes: content is verified on each read.
 func (p *Payload) checkFile(f File) error {
 	file, compressed, err := p.openStored(f.SHA256)
 	if err != nil {
@@ -234,8 +235,8 @@ func (p *Payload) openStored(sum string) (file *os.File, compressed bool, err er
 	return file, false, err
 }
 
-// Open reads a file of the payload. When the content is not what its digest says, the last Read gives ErrDamaged and
-// not io.EOF. The caller closes it.
+// Open opens a file of the payload. If the content does not match its digest, the last Read returns ErrDamaged
+// instead of io.EOF. The caller must close the reader.
 func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 	f, known := p.bySum[sum]
 	if !known {
@@ -263,7 +264,7 @@ func (p *Payload) open(f File) (io.ReadCloser, error) {
 	return &contentReader{verifiedReader: newVerifiedReader(source, f.Size, f.SHA256), close: closeAll}, nil
 }
 
-// StoredBytes returns the size of all files, patches and packs of the store, as they lie there.
+// StoredBytes returns the total size of all files, patches and packs as stored.
 func (p *Payload) StoredBytes() (int64, error) {
 	entries, err := os.ReadDir(filepath.Join(p.directory, storeName))
 	if err != nil {
@@ -280,8 +281,8 @@ func (p *Payload) StoredBytes() (int64, error) {
 	return total, nil
 }
 
-// Prune deletes files and patches of earlier builds from the store of a payload: everything that its manifest does not
-// name.
+// Prune deletes the files, patches and packs of earlier builds that the manifest does not list from the store of a
+// payload.
 func Prune(directory string) error {
 	p, err := Load(directory)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// contentReader reads a whole stream, which must hold exactly one file.
+// contentReader reads a complete stream, which must contain exactly one file.
 type contentReader struct {
 	*verifiedReader
 	close func() error
@@ -20,7 +20,7 @@ type contentReader struct {
 func (c *contentReader) Read(b []byte) (int, error) {
 	n, err := c.verifiedReader.Read(b)
 	if errors.Is(err, io.EOF) {
-		// Reading on also makes a decoder check the stream's own checksum.
+		// Reading past the content also makes a decoder verify the checksum of the stream.
 		extra, more := io.ReadFull(c.source, make([]byte, 1))
 		switch {
 		case extra != 0:
@@ -34,7 +34,7 @@ func (c *contentReader) Read(b []byte) (int, error) {
 
 func (c *contentReader) Close() error { return c.close() }
 
-// verifiedReader reads size bytes of a source and gives io.EOF only if they have the digest.
+// verifiedReader reads size bytes of a source and returns io.EOF only if the bytes match the digest.
 type verifiedReader struct {
 	source    io.Reader
 	size      int64
@@ -75,7 +75,7 @@ func (v *verifiedReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// decoder decompresses, and tells damage of the stream from an error of the reader that the stream comes from.
+// decoder decompresses a stream and distinguishes damage of the stream from an error of the underlying reader.
 type decoder struct {
 	*zstd.Decoder
 	source *sourceErrors
@@ -83,8 +83,8 @@ type decoder struct {
 
 func newDecoder(r io.Reader, more ...zstd.DOption) (*decoder, error) {
 	source := &sourceErrors{r: r}
-	// One goroutine and little memory: many hosts of the lab unpack in one process, and a real host has better uses for
-	// both.
+	// One goroutine and little memory: many simulated hosts unpack in one process, and a real host has better uses
+	// for both.
 	options := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(maxWindowBytes)}
 	d, err := zstd.NewReader(source, append(options, more...)...)
@@ -108,7 +108,7 @@ func (d *decoder) Read(b []byte) (int, error) {
 	}
 }
 
-// sourceErrors remembers why its reader failed.
+// sourceErrors records the error of its reader.
 type sourceErrors struct {
 	r   io.Reader
 	err error

@@ -15,30 +15,29 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Build holds the inputs of a payload.
+// Build contains the inputs of a payload.
 type Build struct {
 	Version string // of the operator
-	// WindowBytes is Manifest.WindowBytes; zero takes DefaultWindowBytes.
+	// WindowBytes is Manifest.WindowBytes; zero means DefaultWindowBytes.
 	WindowBytes int64
 	Components  []Source
 	// Absent is Manifest.Absent.
 	Absent []Absent
-	// Earlier are payloads that hosts may have. Patches are made from their files to the changed ones of this, where that
-	// is smaller than the compressed file.
+	// Earlier are payloads that hosts may have. Write creates patches from earlier to changed files if the patch is
+	// smaller than the compressed file.
 	Earlier []*Payload
 }
 
-// Source is a component to be written. Size and SHA256 of its Files are not set; Content has one entry for each of
-// them.
+// Source is a component to write. Size and SHA256 of its Files are not set; Content has one entry per file.
 type Source struct {
 	Component
 	// Content opens the content of each file.
 	Content []func() (io.ReadCloser, error)
 }
 
-// Write writes a payload into a folder, which it makes if need be: first the files, compressed as they go to hosts, then
-// the packs, at last the manifest. Files that are in the store already, and are whole, are not written again. In an empty
-// folder equal input gives equal bytes; a store of another release may have files that are compressed in another way.
+// Write writes a payload to a directory, which is created if needed: first the files, compressed as sent to hosts,
+// then the packs, and finally the manifest. Complete files in the store are not written again. In an empty directory
+// the output is deterministic; the store of another release may contain files that were compressed differently.
 func Write(directory string, build Build) (*Payload, error) {
 	p := &Payload{directory: directory, bySum: map[string]File{},
 		manifest: Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes, Absent: build.Absent}}
@@ -91,7 +90,7 @@ func (p *Payload) writeComponent(source Source) (Component, error) {
 	return component, nil
 }
 
-// storeFile reads the content twice: for its digest, and, when the store does not have it yet, to write it.
+// storeFile reads the content for its digest, and a second time to write the file if the store does not have it.
 func (p *Payload) storeFile(path string, open func() (io.ReadCloser, error), compress bool) (File, error) {
 	f := File{Path: path}
 	content, err := open()
@@ -126,7 +125,7 @@ func (p *Payload) storeFile(path string, open func() (io.ReadCloser, error), com
 	if err := writeFile(target, write); err != nil {
 		return File{}, err
 	}
-	// The other form is not what goes to hosts.
+	// The other form is not sent to hosts.
 	if err := os.Remove(other); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return File{}, err
 	}
@@ -147,7 +146,7 @@ func (p *Payload) compressTo(w io.Writer, content io.Reader, size int64) error {
 	return encoder.Close()
 }
 
-// writeFile puts a file in place whole or not at all.
+// writeFile writes a file atomically.
 func writeFile(path string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".partial-*")
 	if err != nil {

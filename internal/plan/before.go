@@ -9,11 +9,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// restorer plans how things get back to what the ledger says. A removal uses it for everything, an installation for
-// what the spec no longer names.
+// restorer plans the steps that restore the state recorded in the ledger. A removal restores every entry; an
+// installation restores the entries that the spec no longer lists.
 type restorer struct {
 	facts Facts
-	why   string // "the host is given back"
+	why   string // reason of each step, in words for an administrator
 	steps []Step
 }
 
@@ -21,7 +21,7 @@ func (r *restorer) add(operation Operation, disturbs bool) {
 	r.steps = append(r.steps, Step{Name: Name(operation), Operation: operation, Reason: r.why, DisturbsPods: disturbs})
 }
 
-// services returns the names of the ledger's services, each after what it depends on.
+// services returns the names of the ledger's services, each after its dependencies.
 func (r *restorer) services() []string {
 	names := slices.Sorted(maps.Keys(r.facts.Ledger.Services))
 	return inOrder(names, func(name string) []string {
@@ -30,7 +30,7 @@ func (r *restorer) services() []string {
 	})
 }
 
-// endService stops a service that is not as it was before, and deletes it when it was not there.
+// endService stops a service that differs from its original state, and deletes the service if it did not exist.
 func (r *restorer) endService(name string) {
 	fact, there := r.facts.service(name)
 	before := r.facts.Ledger.Services[name]
@@ -45,7 +45,7 @@ func (r *restorer) endService(name string) {
 	}
 }
 
-// restoreService gives a service back what it was before.
+// restoreService restores the original configuration and state of a service.
 func (r *restorer) restoreService(name string) {
 	before := r.facts.Ledger.Services[name]
 	if fact, _ := r.facts.service(name); before != nil && !sameService(fact, before) {
@@ -53,7 +53,7 @@ func (r *restorer) restoreService(name string) {
 	}
 }
 
-// sameService reports whether a service has the configuration from before, and runs if it ran.
+// sameService reports whether a service has the original configuration, and the original state, running or not.
 func sameService(fact host.Service, before *host.Service) bool {
 	if before == nil {
 		return false
@@ -85,7 +85,7 @@ func (r *restorer) variable(name string) {
 	}
 }
 
-// path gives a file, link or folder back.
+// path restores a file, link or directory.
 func (r *restorer) path(path string) {
 	before := r.facts.Ledger.Paths[path]
 	fact, there := r.facts.Files[path]
@@ -105,7 +105,7 @@ func (r *restorer) path(path string) {
 	}
 }
 
-// directory gives a folder back, which keeps these entries besides its own.
+// directory restores a directory. The entries in keep are kept in addition to the original entries.
 func (r *restorer) directory(path string, before PathBefore, fact FileFact, there bool, keep ...string) {
 	keep = slices.Concat(before.Entries, keep, r.foreign(path, fact))
 	if there && slices.ContainsFunc(fact.Entries, func(entry string) bool { return !containsFold(keep, entry) }) {
@@ -116,8 +116,8 @@ func (r *restorer) directory(path string, before PathBefore, fact FileFact, ther
 	}
 }
 
-// foreign returns the entries of a shared folder that neither we nor the node's programs have made. Others may put
-// there what they like, also while the host is a node.
+// foreign returns the entries of a shared directory that neither the operator nor the node's programs created.
+// Other programs may create entries there at any time, even while the host is a node.
 func (r *restorer) foreign(folder string, fact FileFact) []string {
 	var names []string
 	for _, name := range fact.Entries {
@@ -137,7 +137,7 @@ func containsFold(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(each string) bool { return strings.EqualFold(each, name) })
 }
 
-// restored reports whether giving a thing back, as the function plans it, takes no step any more.
+// restored reports whether the restoration that the function plans requires no more steps.
 func restored(facts Facts, plan func(*restorer)) bool {
 	r := &restorer{facts: facts}
 	plan(r)

@@ -10,18 +10,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// fataler is a test or a property.
+// fataler is implemented by tests and property tests.
 type fataler interface {
 	Helper()
 	Fatalf(format string, arguments ...any)
 }
 
-// operator brings a model to a spec as agent and operator do together, and checks each step on the way.
+// operator applies a spec to a model like agent and operator together, and checks each step.
 type operator struct {
 	t    fataler
 	m    *model
 	spec nodespec.NodeSpec
-	// kill is the number of steps after which the agent is killed once; -1: never.
+	// kill is the number of steps before the agent is killed once; -1: never.
 	kill  int
 	steps []plan.Step
 }
@@ -114,8 +114,8 @@ func (o *operator) do(steps []plan.Step) {
 	}
 }
 
-// guarded looks at the host before a step: no kubelet starts while the plugin is configured and the pods' network is
-// not there.
+// guarded checks the host before a step: the kubelet must not start while the plugin is configured and the pod
+// network is missing.
 func guarded(t fataler, m *model, spec nodespec.NodeSpec, step plan.Step) {
 	t.Helper()
 	if slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool {
@@ -142,7 +142,7 @@ func names(steps []plan.Step) []string {
 	return result
 }
 
-// text returns a plan for a golden file.
+// text formats a plan for a golden file.
 func text(p plan.Plan) string {
 	var b strings.Builder
 	for _, step := range p.Steps {

@@ -28,7 +28,7 @@ func directoryReason(facts Facts, directory nodespec.Directory) string {
 	return ""
 }
 
-// ownFolder reports whether a folder is at the path, and no link to one.
+// ownFolder reports whether the path is a directory, and not a link to a directory.
 func ownFolder(fact FileFact) bool { return fact.Directory && fact.LinkTarget == "" }
 
 func kindOf(fact FileFact) string {
@@ -38,9 +38,10 @@ func kindOf(fact FileFact) string {
 	return "a file"
 }
 
-// FolderObstacle says why the node cannot use what is at the path of one of its folders, and what to do; empty when it
-// can. A link or a file must not be replaced: nobody knows who needs it. A folder outside of C:\k that a user owns must
-// not be taken over: the user may keep rights to what is in it already. C:\k itself is closed with all that is in it.
+// FolderObstacle returns the reason why the node cannot use the path as a directory, with instructions for the
+// administrator; empty if usable. A link or a file of unknown purpose must not be replaced. Outside of C:\k, a
+// directory owned by a user must not be adopted: the user may already have rights to the content. In C:\k, access
+// to the complete tree is restricted.
 func FolderObstacle(path string, fact FileFact) string {
 	switch {
 	case !ownFolder(fact):
@@ -53,8 +54,9 @@ func FolderObstacle(path string, fact FileFact) string {
 	return ""
 }
 
-// EntryObstacle returns why the node cannot use a folder with these entries, and what to do; empty if it can. The folder
-// may have been open before, and a user keeps the rights to an entry after the folder is closed.
+// EntryObstacle returns the reason why the node cannot use a directory with these entries, with instructions for
+// the administrator; empty if usable. Non-administrators may have had access to the directory before, and a user
+// keeps the rights to an entry after access to the directory is restricted.
 func EntryObstacle(folder string, entries []host.FileInfo) string {
 	for _, entry := range entries {
 		if entry.Foreign && nodespec.IsNodeEntry(folder, entry.Name) {

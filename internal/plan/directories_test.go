@@ -10,15 +10,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// On a configured host, something other than the node's folder at its path is a difference, and what it is decides
-// whether the node may use it.
+// On a configured host, any object other than the node's directory at its path is a difference. The kind of object
+// determines whether the node may use the path.
 func TestWhatIsAtThePathOfAFolder(t *testing.T) {
 	const folder = `C:\var\lib\kubelet`
 	for name, test := range map[string]struct {
 		wanted   host.Access
 		fact     plan.FileFact
-		reason   string // of the step; empty: there is none
-		obstacle string // empty: the node may use it
+		reason   string // of the step; empty for no step
+		obstacle string // empty if the node may use the path
 	}{
 		"the folder": {host.AccessReadable, plan.FileFact{Directory: true, Access: host.AccessReadable}, "", ""},
 		"a link to another folder": {
@@ -62,7 +62,8 @@ func TestWhatIsAtThePathOfAFolder(t *testing.T) {
 	}
 }
 
-// Closing C:\k takes what is in it from whoever has it; the agent has looked at what it must not take before.
+// Restricting access to C:\k revokes all rights of users to the content. The agent first checks for content that
+// must not be adopted.
 func TestAFolderOfAUsersInTheNodesOwnFolderIsTaken(t *testing.T) {
 	if obstacle := plan.FolderObstacle(`C:\k\cni`, plan.FileFact{Directory: true, Foreign: true}); obstacle != "" {
 		t.Error(obstacle)

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// clusterInputs returns the inputs of a node of a cluster with all settings.
+// clusterInputs returns the inputs of a node in a cluster with all settings.
 func clusterInputs() nodespec.Inputs {
 	in := nodespec.Inputs{
 		Cluster: nodespec.Cluster{
@@ -68,7 +68,7 @@ func made(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
 	return spec
 }
 
-// settled returns a host that was brought to a spec of package nodespec.
+// settled returns a host with an applied spec of package nodespec.
 func settled(t *testing.T, spec nodespec.NodeSpec) *model {
 	t.Helper()
 	m := fresh()
@@ -80,13 +80,14 @@ func settled(t *testing.T, spec nodespec.NodeSpec) *model {
 	return m
 }
 
-// What a change of the cluster's settings does to a node in service: which services restart, and whether pods feel it,
-// which is what goes through the gate. All else is done at once. Back again is the same the other way around.
+// The cases list the effects of changed cluster settings on a node in service: restarted services, and disrupted
+// pods, for which the disruption policy applies. All other changes are applied immediately. Reverting a change has
+// the same effects.
 func TestWhatAChangeDoesToANode(t *testing.T) {
 	everything := []string{"containerd", nodespec.ServiceKubelet, nodespec.ServiceHybridOverlay, nodespec.ServiceKubeProxy}
 	for what, test := range map[string]struct {
 		change   func(*nodespec.Inputs)
-		steps    []string // but for starts and stops; with a star for any end
+		steps    []string // without starts and stops; a trailing star matches any suffix
 		restarts []string
 		disturbs bool
 	}{
@@ -166,7 +167,7 @@ func TestWhatAChangeDoesToANode(t *testing.T) {
 			m.Ledger = plan.Record(m.Facts, made(t, after))
 			p := plan.Make(m.Facts, made(t, after))
 			check(t, p, test.steps, test.restarts, test.disturbs)
-			// Nothing is taken away before what comes in its place is there: what is taken away comes last.
+			// Objects are removed last, after their replacements exist.
 			if i := slices.IndexFunc(p.Steps, removes); i >= 0 && slices.ContainsFunc(p.Steps[i:], func(step plan.Step) bool { return !removes(step) }) {
 				t.Errorf("something is taken away before the end:\n%s", text(p))
 			}

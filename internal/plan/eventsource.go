@@ -7,11 +7,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// EventSource is the name under which the agent's service writes to Windows' event log.
+// EventSource is the source name of the agent's service in the Windows event log.
 const EventSource = nodespec.ServiceAgent
 
-// The event source comes with the agent's service, before which it must be there, and goes with the removal. It is no
-// part of the spec: no cluster wants another.
+// The event source must exist before the agent's service and is deleted during a removal. Because every cluster
+// uses the same source, it is not part of the spec.
 
 func hasAgent(spec nodespec.NodeSpec) bool {
 	return slices.ContainsFunc(spec.Services, func(service nodespec.Service) bool {
@@ -31,7 +31,7 @@ func (r *restorer) eventSource() {
 	}
 }
 
-// recordEventSource notes whether the source was known before us.
+// recordEventSource records whether the event source was registered before the first change of the host.
 func recordEventSource(facts Facts, spec nodespec.NodeSpec) *bool {
 	if facts.Ledger.EventSource != nil || !hasAgent(spec) {
 		return facts.Ledger.EventSource

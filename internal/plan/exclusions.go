@@ -7,10 +7,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// The exclusions of Microsoft Defender Antivirus are there before containerd starts, and made before it is stopped for
-// a change. Where Defender is not at work, there is nothing to exclude anything from; when it begins to work, they are
-// drift. A Defender that refuses keeps no host from becoming a node or from being given back: the refusal is noted in
-// the ledger, and Defender is not asked again at once.
+// The exclusions of Microsoft Defender Antivirus are added before containerd starts, and before containerd is
+// stopped for a change. While Defender is inactive, no exclusions are needed; when Defender becomes active, missing
+// exclusions are drift. If Defender refuses a change, the host can still become a node or be restored. The ledger
+// records the refusal, and the change is not retried immediately.
 
 func (m *maker) addExclusions() {
 	if !m.facts.exclusionsCanChange() {
@@ -23,8 +23,8 @@ func (m *maker) addExclusions() {
 	}
 }
 
-// exclusion takes an exclusion of ours away. If Defender's exclusions cannot be read, the step is tried once: it reports
-// the reason and the exclusion that stays.
+// exclusion removes an exclusion that the operator added. If Defender's exclusions cannot be read, the step is
+// tried once, to report the reason and the remaining exclusion.
 func (r *restorer) exclusion(exclusion host.Exclusion) {
 	antivirus := r.facts.Antivirus
 	unreadable := antivirus.AtWork && antivirus.Unknown != ""
@@ -33,7 +33,7 @@ func (r *restorer) exclusion(exclusion host.Exclusion) {
 	}
 }
 
-// known reports whether the facts have all exclusions that matter.
+// known reports whether the facts contain all relevant exclusions.
 func (a AntivirusFacts) known() bool { return a.AtWork && a.Unknown == "" }
 
 func (f Facts) exclusionsCanChange() bool { return f.Antivirus.known() && !f.refused() }
@@ -47,15 +47,15 @@ func excluded(list []host.Exclusion, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(list, exclusion.Is)
 }
 
-// runs reports whether a process runs from what is excluded, such as a shim of a former release, which lives as long as
-// its container.
+// runs reports whether a process runs from the excluded path, such as a shim of a former release, which runs as
+// long as its container.
 func runs(facts Facts, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(facts.Processes, func(process host.Process) bool {
 		return nodespec.SamePath(process.Path, exclusion.Value)
 	})
 }
 
-// WithExclusion returns the ledger with an exclusion that we are about to add, because it was absent.
+// WithExclusion returns the ledger with an exclusion that is about to be added and did not exist before.
 func (l Ledger) WithExclusion(exclusion host.Exclusion) Ledger {
 	if !excluded(l.Exclusions, exclusion) {
 		l.Exclusions = append(slices.Clip(l.Exclusions), exclusion)
@@ -63,7 +63,7 @@ func (l Ledger) WithExclusion(exclusion host.Exclusion) Ledger {
 	return l
 }
 
-// NamedExclusions returns the exclusions of a list that the spec or the ledger names: others do not concern us.
+// NamedExclusions returns the exclusions of a list that are in the spec or the ledger.
 func NamedExclusions(list []host.Exclusion, ledger Ledger, spec nodespec.NodeSpec) []host.Exclusion {
 	named := slices.Concat(spec.Exclusions, ledger.Exclusions)
 	var result []host.Exclusion

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// The operator plans for facts that a host has told it, whoever controls the host.
+// The operator plans with facts from a host that an attacker may control.
 func FuzzFactsOfAHost(f *testing.F) {
 	taken := fresh()
 	taken.Networks = []host.HNSNetwork{{Name: "OVN", Type: "l2bridge"}}

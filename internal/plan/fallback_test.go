@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// keep has the agent keep a spec as the fallback.
+// keep records a spec as the rollback target.
 func (m *model) keep(spec nodespec.NodeSpec) {
 	m.Fallback, m.Kept = spec.Digest(), nil
 	for _, release := range spec.Releases {
@@ -23,7 +23,7 @@ func (m *model) keep(spec nodespec.NodeSpec) {
 
 func (m *model) forget() { m.Fallback, m.Kept = "", nil }
 
-// attempt brings the model towards a spec, and ends after a number of steps.
+// attempt applies a spec to the model, and ends after a number of steps.
 func attempt(t fataler, m *model, spec nodespec.NodeSpec, steps int) {
 	t.Helper()
 	o := &operator{t: t, m: m, spec: spec, kill: steps}
@@ -38,7 +38,7 @@ func attempt(t fataler, m *model, spec nodespec.NodeSpec, steps int) {
 	t.Fatalf("no end: %v", names(o.steps))
 }
 
-// settle does what is left when the fallback is forgotten, with the agent killed once.
+// settle commits the change after the rollback target was deleted, with the agent killed once.
 func settle(t fataler, m *model, spec nodespec.NodeSpec, kill int) {
 	t.Helper()
 	m.forget()
@@ -59,14 +59,14 @@ func settle(t fataler, m *model, spec nodespec.NodeSpec, kill int) {
 	t.Fatalf("no end: %v", names(o.steps))
 }
 
-// answered returns a spec with all that it needs.
+// answered returns a spec with all needs met.
 func answered(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	spec.Identity.Certificate, spec.Network.PodSubnet = nodeCertificate(), "10.132.1.0/24"
 	return spec
 }
 
-// twoSpecs are of one host, one after the other. What stays when a spec does not name it any more is the same in both:
-// see giveBackStale.
+// twoSpecs returns two successive specs of one host. Both have the same values for settings that the removal from a
+// spec does not revert: see giveBackStale.
 func twoSpecs(t *rapid.T) (a, b nodespec.NodeSpec) {
 	a, b = answered(wanted(t, "first ")), answered(wanted(t, "next "))
 	b.HostName, b.Features = a.HostName, a.Features
@@ -79,7 +79,7 @@ func sameHost(t *rapid.T, got, want *model) {
 	for _, m := range []*model{got, want} {
 		m.Ledger, m.Payload, m.Networks, m.Endpoints = plan.Ledger{}, nil, orNil(m.Networks), orNil(m.Endpoints)
 		m.Antivirus.Exclusions, m.TrustedCertificates = orNil(m.Antivirus.Exclusions), orNil(m.TrustedCertificates)
-		m.Routes = nil // they depend on restarts of the host too
+		m.Routes = nil // routes also depend on restarts of the host
 		slices.SortFunc(m.Antivirus.Exclusions, func(a, b host.Exclusion) int { return strings.Compare(a.Value, b.Value) })
 	}
 	if !reflect.DeepEqual(got.Facts, want.Facts) {
@@ -87,8 +87,7 @@ func sameHost(t *rapid.T, got, want *model) {
 	}
 }
 
-// A rollback, from wherever the upgrade has come to and when it is killed itself, gives back the host as it was before
-// the upgrade.
+// A rollback, started at any step of the upgrade and killed at any step, restores the state before the upgrade.
 func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := before(t)
@@ -118,7 +117,7 @@ func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
 			t.Fatalf("left: %v", names(left.Steps))
 		}
 		sameHost(t, m, want)
-		// And the ledger still gives the host back.
+		// The ledger can still restore the host.
 		giveBack(t, m, -1)
 		operatorLeaves(m)
 		operatorLeaves(original)
@@ -127,7 +126,7 @@ func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
 	})
 }
 
-// A settled upgrade leaves no more than the new spec would have on a fresh host.
+// A committed upgrade leaves only the objects that the new spec would have on a fresh host.
 func TestASettledUpgradeIsAsAFirstConfiguration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := before(t)
@@ -161,7 +160,7 @@ func ledgerPaths(m *model) []string {
 	return paths
 }
 
-// A release of the operator that changes nothing on a host, or nothing but the agent, is not felt by pods.
+// A release of the operator that changes nothing on a host, or only the agent, does not disrupt pods.
 func TestWhatANewOperatorAloneChanges(t *testing.T) {
 	m, spec := configured(t)
 	t.Run("with the same digest nothing", func(t *testing.T) {

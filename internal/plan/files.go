@@ -11,19 +11,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Digest returns the sha256 of a content in hex.
+// Digest returns the sha256 of the content in hex.
 func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
-// TextDigest returns the sha256 of a text with every CRLF made LF: line ends alone are no difference of a configuration
-// file.
+// TextDigest returns the sha256 of the text with each CRLF replaced by LF, because different line ends are no
+// difference of a configuration file.
 func TextDigest(text []byte) string {
 	return Digest(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
 }
 
-// differingFiles returns the files that must be written and whose needs are met.
+// differingFiles returns the files that must be written and have no unmet needs.
 func (m *maker) differingFiles() []nodespec.File {
 	var files []nodespec.File
 	for _, file := range m.spec.Files {
@@ -55,7 +55,8 @@ func (m *maker) fileReason(file nodespec.File) string {
 	return ""
 }
 
-// FileAccess returns who may use a file. A secret is for SYSTEM and administrators only, whatever the spec says.
+// FileAccess returns the access of a file. A secret is always limited to SYSTEM and administrators, regardless of
+// the spec.
 func FileAccess(file nodespec.File) host.Access {
 	if file.Secret != "" {
 		return host.AccessAdministrators
@@ -63,9 +64,9 @@ func FileAccess(file nodespec.File) host.Access {
 	return normalAccess(file.Access)
 }
 
-// holdUnnoticedFiles removes the files that a running service reads at its start if that service waits for a need, so
-// that it cannot be restarted now. If the need were met before the next plan, the file would no longer differ, and the
-// service would continue with its former content. A file that differs only in its access is not held.
+// holdUnnoticedFiles removes the files that a running service reads on start if that service has an unmet need,
+// because the service cannot be restarted now. If the need were met before the next plan, the file would no longer
+// differ, and the service would continue with its former content. A file with different access only is not held.
 func (m *maker) holdUnnoticedFiles() {
 	waiting := m.waiting()
 	m.files = slices.DeleteFunc(m.files, func(file nodespec.File) bool {
@@ -98,7 +99,7 @@ func (m *maker) makeLinks() {
 	}
 }
 
-// incompleteReleases returns the releases that are not on the host as they should be.
+// incompleteReleases returns the releases that are missing, damaged or incomplete on the host.
 func (m *maker) incompleteReleases() []nodespec.Release {
 	var releases []nodespec.Release
 	for _, release := range m.spec.Releases {
@@ -130,7 +131,7 @@ func (m *maker) releaseReason(release nodespec.Release) string {
 
 func (m *maker) installReleases() {
 	for _, release := range m.releases {
-		// A running program cannot be replaced: what runs from a damaged release stops first.
+		// A running program cannot be replaced, so programs of a damaged release are stopped first.
 		if m.isUsed(release) {
 			m.stopServices()
 		}
@@ -146,12 +147,12 @@ func (m *maker) isUsed(release nodespec.Release) bool {
 	})
 }
 
-// runsFrom reports whether a service is started from the folder.
+// runsFrom reports whether a service runs from the directory.
 func runsFrom(service host.Service, directory string) bool {
 	return Mentions(service.CommandLine, directory) || Mentions(service.RunningCommandLine, directory)
 }
 
-// Mentions reports whether a command line names a program in the folder.
+// Mentions reports whether a command line contains a program in the directory.
 func Mentions(commandLine, directory string) bool {
 	return strings.Contains(strings.ToLower(commandLine), strings.ToLower(directory)+`\`)
 }

@@ -32,7 +32,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// configured returns a host that was brought to the small node.
+// configured returns a host configured as the small node.
 func configured(t *testing.T) (*model, nodespec.NodeSpec) {
 	t.Helper()
 	m := fresh()

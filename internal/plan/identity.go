@@ -11,15 +11,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// certificateState is how the certificate of an identity stands.
+// certificateState is the state of an identity's certificate.
 type certificateState struct {
-	usable      bool   // the one on the host is right; whatever the kubelet made of its own by rotation is its own business
-	installable bool   // the spec brings one for the key that waits on the host
-	requested   bool   // a key with a request for this identity waits on the host
-	reason      string // why it is not usable
+	usable      bool   // the certificate on the host is valid for the identity; the kubelet's rotations are not checked
+	installable bool   // the spec contains a certificate for the pending key on the host
+	requested   bool   // a key with a request for this identity is pending on the host
+	reason      string // reason why the certificate is not usable
 }
 
-// IdentityOf returns the facts of an identity; the name is empty for the kubelet's.
+// IdentityOf returns the facts of an identity; the name is empty for the kubelet.
 func (f Facts) IdentityOf(name string) IdentityFacts {
 	if name == "" {
 		return f.Identity
@@ -35,7 +35,7 @@ func judgeCertificate(facts Facts, identity nodespec.Identity) certificateState 
 	return judgeRequest(facts, identity, reason)
 }
 
-// judgeRequest returns the state of a certificate that is needed for the reason.
+// judgeRequest returns the state of a certificate that is needed for the given reason.
 func judgeRequest(facts Facts, identity nodespec.Identity, reason string) certificateState {
 	s := certificateState{reason: reason}
 	request := parseRequest(facts.IdentityOf(identity.Name).Request)
@@ -45,7 +45,7 @@ func judgeRequest(facts Facts, identity nodespec.Identity, reason string) certif
 	return s
 }
 
-// currentReason says why the certificate on the host is of no use; empty when it is.
+// currentReason returns the reason why the certificate on the host is not usable; empty if usable.
 func currentReason(facts Facts, identity nodespec.Identity) string {
 	current := facts.IdentityOf(identity.Name).Current
 	switch {
@@ -59,7 +59,7 @@ func currentReason(facts Facts, identity nodespec.Identity) string {
 	return ""
 }
 
-// holder is whose certificate it is, in words.
+// holder returns the name of the certificate's owner for messages.
 func holder(identity nodespec.Identity) string { return cmp.Or(identity.Name, "the kubelet") }
 
 func parseRequest(text string) *x509.CertificateRequest {
@@ -74,7 +74,8 @@ func parseRequest(text string) *x509.CertificateRequest {
 	return request
 }
 
-// fits reports whether a certificate is valid now and was signed for the request. One for an earlier key is of no use.
+// fits reports whether a certificate is valid now and was signed for the request's key. Certificates for an earlier
+// key are not usable.
 func fits(text string, request *x509.CertificateRequest, identity nodespec.Identity, now time.Time) bool {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
@@ -88,7 +89,7 @@ func fits(text string, request *x509.CertificateRequest, identity nodespec.Ident
 	return ok && key.Equal(certificate.PublicKey)
 }
 
-// judgeCertificates looks at the certificates of all identities.
+// judgeCertificates determines the certificate states of all identities.
 func (m *maker) judgeCertificates() {
 	m.certificates = map[string]certificateState{}
 	for _, identity := range slices.Concat([]nodespec.Identity{m.spec.Identity}, m.spec.Identities) {
@@ -98,7 +99,7 @@ func (m *maker) judgeCertificates() {
 	}
 }
 
-// certificateNeeds returns those for the certificates of all identities, met or not, in the order of the spec.
+// certificateNeeds returns the certificate needs of all identities, met or not, in the order of the spec.
 func (m *maker) certificateNeeds() []nodespec.Need {
 	needs := []nodespec.Need{nodespec.NeedCertificate}
 	for _, identity := range m.spec.Identities {
@@ -123,10 +124,10 @@ func (m *maker) installCertificates() {
 	}
 }
 
-// Renew returns the plan that gives the named identities of the spec another certificate while they continue with the
-// present one: it makes a key and a request, or, if the spec has the certificate for a waiting key, installs it. The
-// plan names what it still needs. No service is restarted: programs of client-go reread their certificate. The kubelet
-// renews its own.
+// Renew returns the plan that renews the certificates of the named identities of the spec while the current
+// certificates stay in use. The plan creates a key and a request or, if the spec contains the certificate for a
+// pending key, installs the certificate. The plan lists unmet needs. No service is restarted, because client-go
+// programs reload their certificate. The kubelet renews its own certificate.
 func Renew(facts Facts, spec nodespec.NodeSpec, names []string) Plan {
 	m := &maker{facts: facts, spec: spec}
 	var needs []nodespec.Need
@@ -147,7 +148,6 @@ func Renew(facts Facts, spec nodespec.NodeSpec, names []string) Plan {
 	return Plan{Steps: m.steps, Needs: needs}
 }
 
-// identityDirectories returns the folders of all identities.
 func identityDirectories(spec nodespec.NodeSpec) []string {
 	directories := []string{spec.Identity.Directory}
 	for _, identity := range spec.Identities {

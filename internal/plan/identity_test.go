@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// cloud is the identity of a service besides the kubelet.
+// cloud is the identity of a service other than the kubelet.
 var cloud = nodespec.Identity{
 	Name: "cloud-node-manager", Directory: `C:\k\cloud-node-manager\pki`,
 	CommonName: "system:cloud-node-manager:node-a", Organization: "system:cloud-node-managers",
@@ -55,8 +55,8 @@ func current(identity nodespec.Identity, notAfter time.Time) *plan.CertificateFa
 	}
 }
 
-// withCloud returns a spec of a service that needs its own certificate, and facts of a host on which nothing else is to
-// be done.
+// withCloud returns a spec with a service that needs its own certificate, and facts of an otherwise up-to-date
+// host.
 func withCloud() (nodespec.NodeSpec, plan.Facts) {
 	service := host.ServiceConfig{Name: "cloud-node-manager", CommandLine: `C:\k\cloud-node-manager.exe`,
 		StartType: host.StartManual}
@@ -133,7 +133,7 @@ func TestAServiceWithAnIdentityOfItsOwn(t *testing.T) {
 	}
 }
 
-// Drift of cloud-node-manager, which has a certificate, is repaired like that of each other service.
+// Drift of cloud-node-manager, which has its own certificate, is repaired like drift of any other service.
 // R-088, R-092
 func TestDriftOfCloudNodeManagerIsRepaired(t *testing.T) {
 	const name = "cloud-node-manager"
@@ -226,13 +226,13 @@ func TestRenewal(t *testing.T) {
 
 func TestTheFolderOfAnIdentityGoesWithTheNode(t *testing.T) {
 	spec, facts := withCloud()
-	outside := `C:\service-pki` // below C:\k it goes with C:\k
+	outside := `C:\service-pki` // a directory below C:\k would be removed with C:\k
 	spec.Identities[0].Directory = outside
 	facts.Ledger = plan.Record(facts, spec)
 	if _, recorded := facts.Ledger.Paths[outside]; !recorded {
 		t.Fatalf("the ledger has %v", facts.Ledger.Paths)
 	}
-	facts.Services = nil // they were stopped and deleted
+	facts.Services = nil // stopped and deleted
 	facts.Files = map[string]plan.FileFact{outside: {Directory: true, Access: host.AccessAdministrators}}
 	if !strings.Contains(stepsOf(plan.Remove(facts)), "RemovePath "+outside) {
 		t.Errorf("a removal leaves it: %s", stepsOf(plan.Remove(facts)))

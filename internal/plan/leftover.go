@@ -9,18 +9,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// leftovers are what an older operator has left on a host that it did not give back, without a ledger: services of a
-// node that run from C:\k, and their programs and configuration. The node takes their place, and a removal takes them
-// away: without their operator they are of no use, and their programs would be too large to keep.
+// leftovers are the remains of a legacy operator on a host without a ledger that was not restored: a node's
+// services below C:\k, with programs and configuration. The new node replaces these leftovers, and a removal
+// deletes them. Without the legacy operator they are useless, and the programs would be too large to keep.
 type leftovers struct {
 	there   bool
-	daemon  bool     // WICD held the environment
-	known   []string // places of the spec, and of older operators
-	folders []string // where none but a node puts such places
+	daemon  bool     // WICD managed the environment
+	known   []string // paths of the spec, and of legacy operators
+	folders []string // directories in which only a node creates these paths
 }
 
-// findLeftovers looks for a service that is of a node by its name and runs from C:\k, and that the ledger does not
-// know, or for a file that only an older operator has.
+// findLeftovers finds services that are named like a node's, run from C:\k and are not in the ledger, or files that
+// only a legacy operator creates.
 func findLeftovers(facts Facts, spec nodespec.NodeSpec) leftovers {
 	l := leftovers{known: slices.Concat(recordedPaths(spec), OlderPaths())}
 	l.folders = append([]string{nodespec.Root, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`},
@@ -33,7 +33,7 @@ func findLeftovers(facts Facts, spec nodespec.NodeSpec) leftovers {
 		l.there = true
 		l.daemon = l.daemon || strings.EqualFold(service.Name, nodespec.ServiceAgent)
 		if strings.EqualFold(service.Name, "containerd") {
-			l.folders = append(l.folders, `C:\ProgramData\containerd`) // with Docker it is not a node's
+			l.folders = append(l.folders, `C:\ProgramData\containerd`) // with Docker it belongs to no node
 		}
 	}
 	for _, sign := range olderSigns {
@@ -43,14 +43,14 @@ func findLeftovers(facts Facts, spec nodespec.NodeSpec) leftovers {
 	return l
 }
 
-// leftover reports whether a service that is not ours runs from our folder.
+// leftover reports whether a foreign service runs from C:\k.
 func leftover(service host.Service) bool { return Mentions(service.CommandLine, nodespec.Root) }
 
 func recordedService(ledger Ledger, name string) bool {
 	return containsFold(slices.Collect(maps.Keys(ledger.Services)), name)
 }
 
-// services returns those that an older operator made and the spec does not name.
+// services returns the services of legacy operators that the spec does not list.
 func (l leftovers) services(facts Facts, spec nodespec.NodeSpec) []string {
 	var names []string
 	for name, service := range facts.Services {
@@ -64,7 +64,7 @@ func (l leftovers) services(facts Facts, spec nodespec.NodeSpec) []string {
 	return names
 }
 
-// service is what is remembered of a service: of a leftover nothing, as if it had not been there.
+// service returns the original state of a service for the ledger; nil for leftovers, which are recorded as missing.
 func (l leftovers) service(facts Facts, name string) *host.Service {
 	before := pointer(facts.Services, name)
 	if before == nil || l.there && leftover(*before) || strings.HasPrefix(before.Description, nodespec.DescriptionPrefix) {
@@ -73,7 +73,7 @@ func (l leftovers) service(facts Facts, name string) *host.Service {
 	return before
 }
 
-// paths returns those that older operators have left, whatever the spec names.
+// paths returns the paths that legacy operators created, regardless of the spec.
 func (l leftovers) paths(facts Facts) []string {
 	var paths []string
 	if !l.there {
@@ -87,7 +87,8 @@ func (l leftovers) paths(facts Facts) []string {
 	return paths
 }
 
-// path is what is remembered of a path. A folder in which nothing but leftovers lies was made for them.
+// path returns the original state of a path for the ledger. A directory that contains only leftovers is recorded as
+// missing.
 func (l leftovers) path(facts Facts, path string) PathBefore {
 	before := pathBefore(facts, path)
 	if !l.there || !before.Existed {
@@ -109,7 +110,7 @@ func (l leftovers) path(facts Facts, path string) PathBefore {
 	return before
 }
 
-// goes reports whether an entry of a folder is a leftover.
+// goes reports whether an entry of a directory is a leftover.
 func (l leftovers) goes(facts Facts, folder, name string) bool {
 	path := folder + `\` + name
 	if own, _ := nodespec.NodesOwn(folder, name); own || l.theirs(path) {
@@ -120,8 +121,8 @@ func (l leftovers) goes(facts Facts, folder, name string) bool {
 	return shared && there && !l.path(facts, path).Existed
 }
 
-// theirs reports whether what lies at a path is a leftover: it is, or holds, a place of a node, where none but older
-// operators put anything.
+// theirs reports whether a path is a leftover: a node's path or a parent directory of a node's path, below
+// directories that only legacy operators use.
 func (l leftovers) theirs(path string) bool {
 	if isOlder(path) || isOlderMirror(path) {
 		return true
@@ -135,7 +136,7 @@ func (l leftovers) theirs(path string) bool {
 	return place && slices.ContainsFunc(l.known, func(known string) bool { return nodespec.Within(known, path) })
 }
 
-// variables returns those that WICD has set.
+// variables returns the variables that WICD set.
 func (l leftovers) variables(facts Facts) []string {
 	if !l.daemon {
 		return nil
@@ -146,7 +147,7 @@ func (l leftovers) variables(facts Facts) []string {
 	})
 }
 
-// variable is what is remembered of a variable.
+// variable returns the original value of a variable for the ledger.
 func (l leftovers) variable(facts Facts, name string) *string {
 	if l.daemon && containsFold(olderVariables, name) {
 		return nil
@@ -154,8 +155,8 @@ func (l leftovers) variable(facts Facts, name string) *string {
 	return pointer(facts.Environment, name)
 }
 
-// addReplaced adds the running services whose program a link takes the place of: a running program cannot be replaced.
-// It does not matter that they cannot start again before the node has its certificate.
+// addReplaced adds the running services with a program that a link replaces, because a running program cannot be
+// replaced. These services are stopped even if a missing certificate prevents a new start.
 func (m *maker) addReplaced(stops map[string]string) {
 	for _, link := range m.links {
 		if fact, there := m.facts.Files[link.Path]; !there || fact.LinkTarget != "" {
@@ -169,7 +170,7 @@ func (m *maker) addReplaced(stops map[string]string) {
 	}
 }
 
-// startsProgram reports whether a service's command line names the program.
+// startsProgram reports whether a service's command line contains the program.
 func startsProgram(service host.Service, path string) bool {
 	return slices.ContainsFunc([]string{service.CommandLine, service.RunningCommandLine}, func(line string) bool {
 		return strings.Contains(strings.ToLower(line), strings.ToLower(path))

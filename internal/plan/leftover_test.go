@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// lay puts files on the model, with the folders that they lie in.
+// lay adds files and all parent directories to the model.
 func (m *model) lay(paths ...string) {
 	for _, path := range paths {
 		m.Files[path] = plan.FileFact{SHA256: "old " + path, Text: "old", Size: 60 << 20, Access: host.AccessInherited}
@@ -31,13 +31,13 @@ func (m *model) lay(paths ...string) {
 	}
 }
 
-// run makes a service that runs.
+// run adds a running service.
 func (m *model) run(config host.ServiceConfig) {
 	m.Services[config.Name] = host.Service{ServiceConfig: config, State: host.ServiceRunning,
 		RunningCommandLine: config.CommandLine, PID: 100 + len(m.Services)}
 }
 
-// withWMCB returns a host that an operator of the time before WICD configured: with Docker, and without an agent.
+// withWMCB returns a host configured by an operator before WICD: with Docker, and without an agent.
 func withWMCB() *model {
 	m := fresh()
 	m.Features["Containers"] = host.FeatureEnabled
@@ -59,7 +59,7 @@ func withWMCB() *model {
 	return m
 }
 
-// withWICD returns a host that an operator of the last releases before this one configured, with its agent at work.
+// withWICD returns a host configured by the last releases of the legacy operator, with a running agent.
 func withWICD() *model {
 	m := fresh()
 	m.Features["Containers"] = host.FeatureEnabled
@@ -93,7 +93,7 @@ func withWICD() *model {
 		{PID: m.Services["kubelet"].PID, Name: "kubelet.exe", Path: `C:\k\kubelet.exe`},
 		{PID: m.Services[nodespec.ServiceAgent].PID, Name: "windows-instance-config-daemon.exe",
 			Path: `C:\k\windows-instance-config-daemon.exe`},
-		{PID: 7, Name: "containerd.exe", Path: `C:\k\containerd.exe`}, // as a shim, which outlives its service
+		{PID: 7, Name: "containerd.exe", Path: `C:\k\containerd.exe`}, // like a shim, which outlives its service
 	}
 	m.Networks = []host.HNSNetwork{{Name: "OVN", Type: "Overlay", Subnet: "10.132.1.0/24"}}
 	m.Identity.Current = &plan.CertificateFacts{CommonName: "system:node:a", Organization: []string{"system:nodes"},
@@ -101,7 +101,7 @@ func withWICD() *model {
 	return m
 }
 
-// stops has the effect on processes that the end of a service has.
+// stops removes the processes that end with a stopped service.
 func stops(m *model, step plan.Step) {
 	if stop, ok := step.Operation.(plan.StopService); ok {
 		pid := m.Services[stop.Service].PID
@@ -151,7 +151,7 @@ func TestAHostThatAnOlderOperatorLeftBecomesANode(t *testing.T) {
 	})
 }
 
-// watchTakeover looks at the host before each step of a take-over.
+// watchTakeover checks the host before each step of an adoption.
 func watchTakeover(t *testing.T, m *model, step plan.Step) {
 	t.Helper()
 	foreign := strings.HasPrefix(m.Services[nodespec.ServiceAgent].RunningCommandLine,
@@ -188,7 +188,7 @@ func watchTakeover(t *testing.T, m *model, step plan.Step) {
 	}
 }
 
-// taken checks that a host is a node, with nothing of an older operator but its logs.
+// taken checks that a host is a node, and that only the logs of a legacy operator remain.
 func taken(t *testing.T, m *model) {
 	t.Helper()
 	for _, service := range node().Services {
@@ -222,7 +222,7 @@ func taken(t *testing.T, m *model) {
 	}
 }
 
-// givenBack checks what is left after a removal: what is nobody's of these operators.
+// givenBack checks that only foreign objects remain after a removal.
 func givenBack(t *testing.T, m *model, generation string) {
 	t.Helper()
 	want := map[string][]string{"WMCB": {"docker"}}[generation]

@@ -10,18 +10,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// LoginFacts are the Windows service that the operator's sessions come through: the one that the agent's own process
-// descends from, whichever SSH server it is. In the agent's own service they are empty.
+// LoginFacts describe the Windows service of the operator's sessions: the ancestor of the agent's own process,
+// regardless of the SSH server. In the agent's own service, LoginFacts are empty.
 type LoginFacts struct {
 	Service string `json:"service,omitempty"`
-	// StartType is when Windows starts it.
+	// StartType is the start type of the service.
 	StartType host.StartType `json:"startType,omitempty"`
-	// Unknown is why it cannot be found; empty when it can.
+	// Unknown is the reason why the service cannot be determined; empty for none.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// FindLogin follows the parents of a process up to the service that it descends from. A process whose parent has ended
-// shows no parent: Windows gives the parent's ID to another process, which then began later.
+// FindLogin follows the parents of a process up to the service from which the process descends. A process with an
+// ended parent has no known parent: Windows may reuse the parent's ID for another process, with a later start time.
 func FindLogin(self int, processes []host.Process, services []host.Service) LoginFacts {
 	byID := map[int]host.Process{}
 	for _, process := range processes {
@@ -69,12 +69,12 @@ func names(services []host.Service) []string {
 	return list
 }
 
-// startsAtBoot reports whether the operator can log in again after a restart, as far as is known.
+// startsAtBoot reports whether the operator can log in again after a restart, as far as known.
 func (f LoginFacts) startsAtBoot() bool {
 	return f.Service == "" || f.StartType == "" || f.StartType == host.StartAutomatic
 }
 
-// setLoginStart has the service through which the operator logs in start at boot, before anything restarts the host.
+// setLoginStart sets the login service to start at boot, before a step restarts the host.
 func (m *maker) setLoginStart() { m.steps = append(m.steps, loginStart(m.facts.Login)...) }
 
 func loginStart(login LoginFacts) []Step {
@@ -89,8 +89,7 @@ func loginStart(login LoginFacts) []Step {
 	}}
 }
 
-// RecordLogin adds the start type of the service through which the operator logs in to the ledger, where that is to be
-// set.
+// RecordLogin adds the start type of the login service to the ledger if the start type must be changed.
 func RecordLogin(ledger Ledger, login LoginFacts) Ledger {
 	if login.startsAtBoot() {
 		return ledger
@@ -100,7 +99,7 @@ func RecordLogin(ledger Ledger, login LoginFacts) Ledger {
 	return ledger
 }
 
-// startTypes gives services their start type back.
+// startTypes restores the start types of services.
 func (r *restorer) startTypes() {
 	for _, name := range slices.Sorted(maps.Keys(r.facts.Ledger.StartTypes)) {
 		before := r.facts.Ledger.StartTypes[name]

@@ -59,7 +59,7 @@ func TestTheServiceThroughWhichTheOperatorLogsIn(t *testing.T) {
 	}
 }
 
-// byHand returns a host whose SSH server somebody has started by hand, and that does not start at boot.
+// byHand returns a host with an SSH server that was started manually and does not start at boot.
 func byHand() *model {
 	m := fresh()
 	m.Services["sshd"] = host.Service{

@@ -11,8 +11,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Make returns the plan that brings a host with these facts to the spec. A restart of the host ends the plan: the rest
-// is planned with the facts after the restart. Steps with unmet needs are left out, and the plan names the needs.
+// Make returns the plan that applies the spec to a host with these facts. A restart of the host ends the plan; the
+// remaining steps are planned with the facts after the restart. Steps with unmet needs are omitted, and the plan
+// lists the needs.
 func Make(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
 	m.reboot = cmp.Or(m.reboot, m.staticAddressReboot())
@@ -48,43 +49,44 @@ func (m *maker) makeAll() {
 	m.wakeNetworking()
 	m.startServices()
 	m.setUpNetwork()
-	if len(m.lacking) == 0 { // else what stays as it is may need it
+	if len(m.lacking) == 0 { // otherwise unchanged services may need stale objects
 		m.giveBackStale()
 	}
 }
 
-// Commit returns the plan that removes everything that only earlier specs needed.
+// Commit returns the plan that removes all objects that only earlier specs needed.
 func Commit(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
 	m.giveBackStale()
 	return Plan{Steps: m.steps}
 }
 
-// Restart returns the plan that restarts the host and does nothing else, but for what brings the operator back to it.
+// Restart returns the plan that restarts the host. A preceding step, if necessary, ensures that the operator can
+// log in afterwards.
 func Restart(login LoginFacts, reason string) Plan {
 	return Plan{Steps: append(loginStart(login), Step{
 		Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true, DisturbsPods: true,
 	})}
 }
 
-// maker holds what the parts of a plan share.
+// maker holds the shared state of a plan's parts.
 type maker struct {
 	facts Facts
 	spec  nodespec.NodeSpec // resolved
 	steps []Step
 
 	unmet        map[nodespec.Need]bool
-	certificates map[string]certificateState // by the name of the identity; empty for the kubelet's
-	reboot       string                      // why the host must restart; empty when it need not
-	releases     []nodespec.Release          // that are not complete
+	certificates map[string]certificateState // by identity name; empty for the kubelet
+	reboot       string                      // reason for a required restart; empty for none
+	releases     []nodespec.Release          // that are incomplete
 	files        []nodespec.File             // to be written, with their final content
-	stops        map[string]string           // running services that must stop for a change, and why; keys in lower case
-	stopped      bool                        // the plan has the steps that stop them
-	foreign      bool                        // an agent that is not ours was stopped before
-	stopsHNS     bool                        // the plan stops the Host Networking Service, which then starts again
-	links        []nodespec.Link             // to be made
-	lacking      []nodespec.Release          // that cannot be installed now; only of a repair
-	held         map[string]bool             // services that stay as they are because of those; keys in lower case
+	stops        map[string]string           // running services that must stop, with the reason; lower-case keys
+	stopped      bool                        // the plan contains the stop steps
+	foreign      bool                        // a foreign agent was stopped before
+	stopsHNS     bool                        // the plan stops and restarts the Host Networking Service
+	links        []nodespec.Link             // to be created
+	lacking      []nodespec.Release          // that cannot be installed now; only for a repair
+	held         map[string]bool             // services unchanged because of lacking releases; lower-case keys
 }
 
 func newMaker(facts Facts, spec nodespec.NodeSpec) *maker {
@@ -115,7 +117,7 @@ func (m *maker) plan() Plan {
 	return Plan{Steps: m.steps, Needs: m.needs()}
 }
 
-// needs returns the unmet needs of all that the spec wants, in a fixed order.
+// needs returns all unmet needs of the spec, in a fixed order.
 func (m *maker) needs() []nodespec.Need {
 	wanted := map[nodespec.Need]bool{}
 	for _, file := range m.spec.Files {
@@ -138,7 +140,7 @@ func (m *maker) needs() []nodespec.Need {
 	return needs
 }
 
-// lacks reports whether one of the needs is unmet.
+// lacks reports whether any of the needs is unmet.
 func (m *maker) lacks(needs []nodespec.Need) bool {
 	return slices.ContainsFunc(needs, func(need nodespec.Need) bool { return m.unmet[need] })
 }
@@ -216,8 +218,8 @@ func nextHostName(facts Facts) string {
 	return cmp.Or(facts.System.PendingHostName, facts.System.HostName)
 }
 
-// rebootReason says why the host must restart before services can be started. Whether a feature really needs it shows
-// only when it was enabled: the agent plans again before it restarts the host.
+// rebootReason returns the reason why the host must restart before services can be started. Whether a feature
+// really requires a restart is known only after the feature was enabled, so the agent plans again before a restart.
 func rebootReason(facts Facts, spec nodespec.NodeSpec) string {
 	for _, feature := range spec.Features {
 		if facts.Features[feature] != host.FeatureEnabled {

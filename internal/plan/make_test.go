@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// On a configured host, each of these differences has its steps and no others.
+// On a configured host, each of these differences results in exactly these steps.
 func TestMake(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*model, *nodespec.NodeSpec)
@@ -32,7 +32,7 @@ func TestMake(t *testing.T) {
 				m.Files[s.Files[0].Path] = plan.FileFact{SHA256: plan.Digest(content), Text: plan.TextDigest(content)}
 			}, nil,
 		},
-		// R-094: one restart, and only of what reads the file
+		// R-094: one restart, and only of the service that reads the file
 		"a configuration file really differs": {
 			func(_ *model, s *nodespec.NodeSpec) { s.Files[3].Content = "other ${SOURCE_VIP}\n" },
 			[]string{"StopService kube-proxy", `WriteFile C:\k\kube-proxy.conf`, "StartService kube-proxy"},
@@ -60,7 +60,7 @@ func TestMake(t *testing.T) {
 		"the pod subnet is not known for a while": {
 			func(_ *model, s *nodespec.NodeSpec) { s.Network.PodSubnet = "" }, nil,
 		},
-		// R-089: the order is what counts
+		// R-089: the order matters
 		"the host was restarted": {
 			func(m *model, _ *nodespec.NodeSpec) { m.reboot() },
 			[]string{

@@ -21,25 +21,27 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// model is a host as facts, on which steps have their effect.
+// model is a simulated host in the form of facts. Steps change the facts.
 type model struct {
 	plan.Facts
-	disturbed bool // the last step was felt by pods
+	disturbed bool // the last step disrupted pods
 	subnet    string
-	overlay   string // the service that makes the network
+	overlay   string // the service that creates the network
 	network   string
-	blackout  bool            // the agent is killed by a failure of the power
-	disturbs  map[string]bool // services that pods feel
-	refuses   bool            // Defender changes no exclusion
-	before    func(plan.Step) // looks at the host before each step; may be nil
-	// reads are the files that a service reads at its start, loaded their digests at that time, by service and path.
+	blackout  bool            // a power failure kills the agent
+	disturbs  map[string]bool // services with disruptive restarts
+	refuses   bool            // Defender refuses changes of exclusions
+	before    func(plan.Step) // checks the host before each step; may be nil
+	// reads are the files that a service reads on start, and loaded are their digests at that time, by service and
+	// path.
 	reads  map[string][]string
 	loaded map[string]map[string]string
-	// unread is the kubelet's certificate while it cannot be read. The host has it again for the next plan but one.
+	// unread is the kubelet's certificate while unreadable. The certificate becomes readable again for the next
+	// plan but one.
 	unread *plan.CertificateFacts
 }
 
-// fresh returns a host before us. The operator has made C:\k\wicd.
+// fresh returns an unconfigured host. The operator has created C:\k\wicd.
 func fresh() *model {
 	return &model{overlay: "overlay", network: "OVN", disturbs: map[string]bool{},
 		reads: map[string][]string{}, loaded: map[string]map[string]string{}, Facts: plan.Facts{
@@ -69,7 +71,7 @@ func (m *model) clone() *model {
 	return &c
 }
 
-// do has the effect of a step.
+// do applies the effect of a step.
 func (m *model) do(step plan.Step) {
 	m.effect(step)
 	for path, fact := range m.Files {
@@ -82,7 +84,7 @@ func (m *model) do(step plan.Step) {
 	}
 }
 
-// entries returns the names in a folder.
+// entries returns the names in a directory.
 func (m *model) entries(folder string) []string {
 	names := map[string]bool{}
 	for path := range m.Files {
@@ -216,7 +218,7 @@ func without(list []string, entry string) []string {
 	return orNil(slices.DeleteFunc(slices.Clone(list), func(each string) bool { return each == entry }))
 }
 
-// kept reports whether a removal leaves what lies at the path.
+// kept reports whether a removal keeps the path.
 func kept(path string, o plan.RemovePath) bool {
 	if o.Keep == nil {
 		return false
@@ -278,7 +280,7 @@ func (m *model) reboot() {
 			m.Features[name] = host.FeatureDisabled
 		}
 	}
-	// Neither is made for more than one boot.
+	// None of these survive a reboot.
 	m.Networks, m.Endpoints, m.Routes = nil, nil, nil
 	if m.System.PendingHostName != "" {
 		m.System.HostName, m.System.PendingHostName = m.System.PendingHostName, ""
@@ -295,7 +297,7 @@ func (m *model) reboot() {
 	m.Processes = nil
 }
 
-// start starts a service after what it depends on. The overlay makes the network.
+// start starts a service after its dependencies. The overlay creates the network.
 func (m *model) start(name string) {
 	service, there := m.Services[name]
 	if !there || service.State == host.ServiceRunning {
@@ -312,13 +314,13 @@ func (m *model) start(name string) {
 	}
 	if name == m.overlay && m.subnet != "" {
 		if !slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Subnet == m.subnet }) {
-			m.Routes = nil // the network takes the adapter
+			m.Routes = nil // the network acquires the adapter
 		}
 		m.Networks = []host.HNSNetwork{{Name: m.network, Type: "Overlay", Subnet: m.subnet}}
 	}
 }
 
-// stop stops a service before what it depends on.
+// stop stops a service after its dependents.
 func (m *model) stop(name string) {
 	for _, other := range slices.Sorted(maps.Keys(m.Services)) {
 		if slices.Contains(m.Services[other].Dependencies, name) && m.Services[other].State != host.ServiceStopped {
@@ -331,7 +333,7 @@ func (m *model) stop(name string) {
 	m.Services[name] = service
 }
 
-// key signs everything in these tests.
+// key is the signing key of all certificates and requests in these tests.
 var key = sync.OnceValue(func() *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

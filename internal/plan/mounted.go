@@ -6,14 +6,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// mounted reports whether a folder waits for a restart of the host, which frees its files.
+// mounted reports whether a directory with files in use waits for a restart of the host.
 func (f Facts) mounted(path string) bool {
 	boot, known := f.Ledger.InUse[path]
 	return known && boot == f.System.BootID
 }
 
-// AwaitsRestart records that files of the folder are in use, and reports whether a restart may free them: those of
-// containers whose layers are still mounted. After a restart in vain, another would be no better.
+// AwaitsRestart records that files of the directory are in use, and reports whether a restart may release them.
+// Only files of containers with mounted layers are released. If one restart did not release the files, another
+// would not either.
 func (l Ledger) AwaitsRestart(path, bootID string) (Ledger, bool) {
 	before, known := l.InUse[path]
 	if !l.Removing || !nodespec.Within(path, nodespec.ContainerdData) || known && before != bootID {

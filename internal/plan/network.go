@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// setUpNetwork waits for the HNS network and makes kube-proxy's endpoint on it, as soon as nothing keeps
-// hybrid-overlay-node from making the network. What needs the endpoint's address is planned when it has one.
+// setUpNetwork waits for the HNS network and creates kube-proxy's endpoint, as soon as hybrid-overlay-node can
+// create the network. Steps that need the endpoint's address are planned once the address is known.
 func (m *maker) setUpNetwork() {
 	network := m.spec.Network
 	if network.HNSNetwork == "" || network.PodSubnet == "" || m.startsLater() {
@@ -23,7 +23,7 @@ func (m *maker) setUpNetwork() {
 	m.disableRegistration()
 }
 
-// setUpEndpoint makes kube-proxy's endpoint and gives it to the host, before kube-proxy is started.
+// setUpEndpoint creates kube-proxy's endpoint and attaches it to the host, before kube-proxy is started.
 func (m *maker) setUpEndpoint() {
 	network := m.spec.Network
 	if network.SourceVIPEndpoint == "" || !m.unmet[nodespec.NeedSourceVIP] {
@@ -38,9 +38,9 @@ func (m *maker) setUpEndpoint() {
 	m.add(AttachEndpoint{Name: network.SourceVIPEndpoint}, "%s", reason)
 }
 
-// takeAwayForNetwork takes away what is not to be there before the HNS network, before a service starts that would use
-// it: a kubelet that finds the configuration of the CNI plugin takes pods. It is written again when the network is
-// there. R-089
+// takeAwayForNetwork removes the files that must not exist before the HNS network, before their services are
+// started: a kubelet with a configured CNI plugin accepts pods. The files are written again when the network
+// exists. R-089
 func (m *maker) takeAwayForNetwork() {
 	for _, file := range m.spec.Files {
 		if _, there := m.facts.Files[file.Path]; there && needsNetwork(file) && m.unmet[nodespec.NeedHNSNetwork] {
@@ -68,8 +68,8 @@ func IsForNetwork(step Step, spec nodespec.NodeSpec) bool {
 	})
 }
 
-// markSubnet says of the steps that bring another pod subnet that pods feel them: those that run have addresses of the
-// former one, from where nobody reaches them any more, and must come again.
+// markSubnet marks the steps that change the pod subnet as disruptive. Running pods have addresses of the former
+// subnet, are no longer reachable, and must be recreated.
 func (m *maker) markSubnet() {
 	if before, now := m.facts.PodSubnet, m.spec.Network.PodSubnet; before == "" || now == "" || before == now {
 		return
@@ -84,7 +84,7 @@ func (m *maker) markSubnet() {
 	}
 }
 
-// startsLater reports whether a service that does not itself wait for the network cannot start yet.
+// startsLater reports whether services cannot start yet because the kubelet's certificate is missing.
 func (m *maker) startsLater() bool {
 	if !m.unmet[nodespec.NeedCertificate] {
 		return false
@@ -94,8 +94,8 @@ func (m *maker) startsLater() bool {
 	})
 }
 
-// networkReason says why the pods' network is not as it should be; empty when it is. As long as the node has no pod
-// subnet, any will do.
+// networkReason returns the difference between the current and the desired pod network; empty for none. Before a
+// pod subnet is assigned, any subnet is accepted.
 func (m *maker) networkReason() string {
 	wanted := m.spec.Network
 	if wanted.HNSNetwork == "" {
@@ -113,9 +113,9 @@ func (m *maker) networkReason() string {
 	return "HNS network " + wanted.HNSNetwork + " is not there yet"
 }
 
-// DescribeAdapterMismatch returns the fault of an HNS network that uses another address of the host than the node's; empty
-// for none. An address that the host does not have proves nothing: HNS may report one that DHCP has
-// replaced, and the node's own address may have changed.
+// DescribeAdapterMismatch returns the problem of an HNS network that uses a host address other than the node's
+// address; empty for none. An address that the host does not have is no evidence: HNS may report an address that
+// DHCP has replaced, and the node's own address may have changed.
 func DescribeAdapterMismatch(network host.HNSNetwork, nodeIP string, addresses []string) string {
 	used := network.ManagementIP
 	if used == nodeIP || !slices.Contains(addresses, used) || !slices.Contains(addresses, nodeIP) {

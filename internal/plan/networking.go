@@ -7,8 +7,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// wakeNetworking starts the Host Networking Service where it stands still and the pods' network is not there. On
-// Windows Server 2019 it stands still after each boot, until somebody calls it.
+// wakeNetworking starts the Host Networking Service if the service is stopped and the pod network is missing. On
+// Windows Server 2019 the service is stopped after each boot until the first call.
 func (m *maker) wakeNetworking() {
 	service, there := m.facts.HNS[nodespec.ServiceHNS]
 	if m.spec.Network.HNSNetwork == "" || !there || service.State != host.ServiceStopped && !m.stopsHNS {
@@ -20,8 +20,8 @@ func (m *maker) wakeNetworking() {
 	}
 }
 
-// lackingNetworking says which of the Windows services are missing that pods' networks need, and which features bring
-// them; empty when none is.
+// lackingNetworking returns a message about missing Windows services that pod networks need, and about the features
+// that provide them; empty if none is missing.
 func lackingNetworking(facts Facts, spec nodespec.NodeSpec) string {
 	var missing []string
 	for _, name := range []string{nodespec.ServiceHNS, nodespec.ServiceVFP} {

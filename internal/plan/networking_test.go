@@ -12,7 +12,7 @@ import (
 
 func stepNames(p plan.Plan) []string { return names(p.Steps) }
 
-// restarted returns the small node's host after its first restart, which has no network yet.
+// restarted returns the small node's host after its first restart, still without a network.
 func restarted(t *testing.T, change func(*model)) (*model, nodespec.NodeSpec) {
 	t.Helper()
 	m, spec := fresh(), node()
@@ -61,7 +61,7 @@ func TestAStaticAddressIsKeptBeforeTheNetworkIsMade(t *testing.T) {
 	}
 }
 
-// The Host Networking Service may read the value at its start only.
+// The Host Networking Service may read the value only on start.
 func TestTheHostNetworkingServiceStartsWithTheValueForStaticAddresses(t *testing.T) {
 	const stop, set, start = "StopService hns", "SetRegistryNumber DeviceLessNicDisabled", "StartService hns"
 	running := map[string]host.Service{"hns": {ServiceConfig: host.ServiceConfig{Name: "hns"}, State: host.ServiceRunning}, "vfpext": {}}

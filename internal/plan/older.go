@@ -9,11 +9,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// What operators before version 12 have put on hosts, of both generations: WICD with containerd, and before it WMCB
-// with Docker. Nothing else is theirs for certain. Docker itself is not: it came with the image.
+// Objects on hosts that legacy operators, before version 12, created, of both generations: WICD with containerd,
+// and before it WMCB with Docker. Only these objects certainly belong to a legacy operator. Docker itself does not:
+// it was part of the image.
 
-// olderFiles are their files, those that hold credentials among them. What the spec names too is replaced and not
-// removed.
+// olderFiles are the files of legacy operators, including files with credentials. Files that the spec also lists
+// are replaced and not removed.
 var olderFiles = below(map[string][]string{
 	nodespec.Root: {
 		"kubelet.exe", "kube-proxy.exe", "kube-log-runner.exe", "csi-proxy.exe", "hybrid-overlay-node.exe",
@@ -33,29 +34,30 @@ var olderFiles = below(map[string][]string{
 	`C:\Windows\Temp`: {"worker.ign"},
 })
 
-// olderFolders are folders of theirs that hold nothing but what they made, parents after children.
+// olderFolders are directories of legacy operators without foreign content, parents after children.
 var olderFolders = []string{`C:\k\wicd-certs`, `C:\k\tls\certs`, `C:\k\tls`}
 
-// olderLogs are folders of logs. They stay while the host is a node: somebody may want to read them.
+// olderLogs are log directories, which are kept for administrators while the host is a node.
 var olderLogs = []string{
 	`C:\k\log`, nodespec.LogDirectory(nodespec.ServiceHybridOverlay), nodespec.LogDirectory(nodespec.ServiceAgent),
 }
 
-// olderCertificates are the hybrid overlay's client certificates with their keys, a file for each time that it asked
-// for one.
+// olderCertificates is the directory of the hybrid overlay's client certificates and keys, with a file for each
+// certificate request.
 const olderCertificates = `C:\k\cni\config`
 
-// olderMirrors is where WICD's operator put a folder with a file hosts.toml for each registry that has mirrors.
+// olderMirrors is the directory in which WICD's operator created a directory with a hosts.toml file for each
+// registry with mirrors.
 const olderMirrors = `C:\k\containerd\registries`
 
-// OlderImported lists the certificates that WICD has put into the store of roots, in PEM.
+// OlderImported lists the certificates that WICD added to the root store, in PEM.
 const OlderImported = `C:\k\imported-certs.pem`
 
-// olderSigns are files that no other program has: where one of them lies, an older operator has been.
+// olderSigns are files that only legacy operators create.
 var olderSigns = []string{`C:\k\windows-instance-config-daemon.exe`, `C:\k\wicd-kubeconfig`, `C:\k\wmcb.exe`}
 
-// olderVariables are the variables that WICD set, and took away where the cluster had no proxy: their values are its
-// own.
+// olderVariables are the variables that WICD set, and removed if the cluster had no proxy. All values belong to
+// WICD.
 var olderVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
 
 func below(names map[string][]string) []string {
@@ -68,14 +70,13 @@ func below(names map[string][]string) []string {
 	return paths
 }
 
-// OlderPaths returns all paths where an older operator may have left something, except those of OlderEntries.
+// OlderPaths returns all paths that a legacy operator may have created, except the paths of OlderEntries.
 func OlderPaths() []string { return slices.Concat(olderFiles, olderFolders, olderLogs) }
 
-// OlderListings returns the folders in which an older operator left entries with names that differ from host to host.
+// OlderListings returns the directories in which a legacy operator created entries with host-specific names.
 func OlderListings() []string { return []string{olderCertificates, olderMirrors} }
 
-// OlderEntries returns the paths that an older operator, if it was here, has made where one of those folders has an
-// entry.
+// OlderEntries returns the paths that a legacy operator, if any, created for an entry of one of those directories.
 func OlderEntries(folder, name string) []string {
 	path := folder + `\` + name
 	switch {
@@ -92,13 +93,13 @@ func isOlderCertificate(name string) bool {
 	return strings.HasPrefix(name, "ovnkube-client-") && strings.HasSuffix(name, ".pem")
 }
 
-// isOlderMirror reports whether a path is one of a registry's mirrors. Unlike the other places this is one of ours too:
-// what the node does not use of it goes as all else that no spec names any more.
+// isOlderMirror reports whether a path belongs to a registry's mirrors. Unlike the other legacy paths, the parent
+// directory is also used by this operator. Unused entries are removed like all other stale paths.
 func isOlderMirror(path string) bool {
 	return nodespec.Within(path, olderMirrors) && !nodespec.SamePath(path, olderMirrors)
 }
 
-// OlderVariables returns the environment variables that an older operator may have left.
+// OlderVariables returns the environment variables that a legacy operator may have set.
 func OlderVariables() []string { return olderVariables }
 
 func isOlder(path string) bool {
@@ -120,8 +121,8 @@ func samePathIn(paths []string, path string) bool {
 	return slices.ContainsFunc(paths, func(each string) bool { return nodespec.SamePath(each, path) })
 }
 
-// OlderNode describes the parts of a node that an older operator made, as a spec: services by their names alone,
-// folders and networks. No host is brought to it; it is for a host that leaves before it was taken over.
+// OlderNode describes the parts of a legacy node as a spec: services by name only, directories and networks. The
+// spec is never applied. It serves the removal of a host that was not adopted.
 func OlderNode() nodespec.NodeSpec {
 	spec := nodespec.NodeSpec{
 		Identity: nodespec.Identity{Directory: `C:\var\lib\kubelet\pki`},
@@ -147,8 +148,8 @@ func OlderNode() nodespec.NodeSpec {
 	return spec
 }
 
-// RecordOlder returns the ledger of a host that only an older operator has changed, from facts that were gathered for
-// OlderNode. ok is false without traces of an older operator.
+// RecordOlder returns the ledger of a host that only a legacy operator has changed, from facts that were gathered
+// for OlderNode. ok is false without traces of a legacy operator.
 func RecordOlder(facts Facts) (ledger Ledger, ok bool) {
 	spec := OlderNode()
 	if !findLeftovers(facts, spec).there {
@@ -157,7 +158,7 @@ func RecordOlder(facts Facts) (ledger Ledger, ok bool) {
 	return Record(facts, spec), true
 }
 
-// stopForeignAgent stops an agent that is not ours before anything else: it would undo what is done.
+// stopForeignAgent stops a foreign agent before all other steps, because a foreign agent would revert the changes.
 func (m *maker) stopForeignAgent() {
 	fact, runs := m.running(nodespec.ServiceAgent)
 	if !runs {
@@ -175,8 +176,7 @@ func (m *maker) stopForeignAgent() {
 	m.add(StopService{Service: nodespec.ServiceAgent}, "the agent of an older operator would undo the changes")
 }
 
-// killReplaced ends what runs from a program that a link takes the place of and that no service stops with it: shims of
-// containers.
+// killReplaced kills processes of programs that a link replaces and that no service stops: container shims.
 func (m *maker) killReplaced() {
 	ofServices := map[int]bool{}
 	for _, service := range m.facts.Services {
@@ -195,8 +195,7 @@ func (m *maker) killReplaced() {
 	}
 }
 
-// removeOlder removes what an older operator has left and the node does not use, once all of the node's own services
-// run.
+// removeOlder removes objects of a legacy operator that the node does not use, once all services of the node run.
 func (m *maker) removeOlder(r *restorer, path string) {
 	used := func(other string) bool { return nodespec.Within(other, path) }
 	switch {
@@ -206,9 +205,9 @@ func (m *maker) removeOlder(r *restorer, path string) {
 		folder, ok := step.Operation.(RemovePath)
 		return ok && nodespec.Within(path, folder.Path)
 	}):
-		return // it goes with its folder
+		return // removed with its directory
 	case slices.ContainsFunc(m.facts.Processes, func(process host.Process) bool { return used(process.Path) }):
-		return // it ends with a step of this plan, or by itself
+		return // ends through a step of this plan, or independently
 	}
 	before := r.why
 	r.why = "an older operator left it, and the node does not use it"

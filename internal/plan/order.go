@@ -6,8 +6,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// inOrder sorts names so that each comes after what it depends on, and else as given. Dependencies outside of the names
-// do not matter; of a circle, which no service control manager starts anyway, the first named comes first.
+// inOrder sorts names so that each name comes after its dependencies, and otherwise keeps the given order.
+// Dependencies not in the list are ignored. In a cycle, which no service control manager starts anyway, the first
+// given name comes first.
 func inOrder(names []string, dependencies func(name string) []string) []string {
 	var ordered []string
 	given := map[string]string{}
@@ -34,7 +35,7 @@ func inOrder(names []string, dependencies func(name string) []string) []string {
 	return ordered
 }
 
-// service finds the facts of a service by its name, compared without case.
+// service returns the facts of a service by name, ignoring case.
 func (f Facts) service(name string) (host.Service, bool) {
 	if service, ok := f.Services[name]; ok {
 		return service, true

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// before returns a host on which others may have put anything where the node will be.
+// before returns an unconfigured host with arbitrary foreign objects at the node's paths and names.
 func before(t *rapid.T) *model {
 	m := fresh()
 	some := rapid.Bool()
@@ -59,7 +59,7 @@ func before(t *rapid.T) *model {
 	return m
 }
 
-// wanted returns a node in one of many shapes.
+// wanted returns a node in one of many variants.
 func wanted(t *rapid.T, label string) nodespec.NodeSpec {
 	spec := node()
 	for _, component := range []string{"containerd", "kubelet", "overlay", "kube-proxy"} {
@@ -96,7 +96,7 @@ func wanted(t *rapid.T, label string) nodespec.NodeSpec {
 	return spec
 }
 
-// drift changes what it likes on a configured host.
+// drift makes arbitrary changes on a configured host.
 func drift(t *rapid.T, m *model) {
 	for range rapid.IntRange(0, 4).Draw(t, "drifts") {
 		name := rapid.SampledFrom([]string{"containerd", "kubelet", "overlay", "kube-proxy"}).Draw(t, "service")
@@ -160,8 +160,8 @@ func TestSameInputsSamePlan(t *testing.T) {
 	})
 }
 
-// After a successful apply the plan is empty, from every state of the host, to every spec, and when the agent is killed
-// on the way. No step disturbs pods without saying so: converge looks at each.
+// After a successful apply the plan is empty, from every state of the host, to every spec, and if the agent is
+// killed in between. Each disruptive step is marked as such: converge checks each step.
 func TestPlanAfterApplyIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := before(t)
@@ -188,7 +188,7 @@ func TestPlanAfterApplyIsEmpty(t *testing.T) {
 	})
 }
 
-// Removal brings back what was there before, from every state and when the agent is killed on the way. R-064
+// A removal restores the original state, from every state of the host and if the agent is killed in between. R-064
 func TestRemoveBringsBackWhatWasThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := before(t)
@@ -202,7 +202,7 @@ func TestRemoveBringsBackWhatWasThere(t *testing.T) {
 		giveBack(t, m, rapid.IntRange(-1, 30).Draw(t, "killed again after"))
 		operatorLeaves(m)
 		operatorLeaves(want)
-		// A route is not for more than one boot: what counts is whether it was there when it became our business.
+		// Routes do not survive a boot: the relevant state is the state when the route was recorded.
 		if before, named := m.Ledger.Routes["169.254.169.254/32"]; named && before != (len(m.Routes) > 0) || !named &&
 			len(m.Routes) > len(want.Routes) {
 			t.Fatalf("routes %v, before %v, ledger %v", m.Routes, want.Routes, m.Ledger.Routes)
@@ -219,7 +219,7 @@ func TestRemoveBringsBackWhatWasThere(t *testing.T) {
 	})
 }
 
-// operatorLeaves deletes the agent's folder, and C:\k if that was all.
+// operatorLeaves deletes the agent's directory, and C:\k if it is empty.
 func operatorLeaves(m *model) {
 	delete(m.Files, nodespec.AgentRoot)
 	root := m.Files[nodespec.Root]

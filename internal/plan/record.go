@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Record adds everything to the ledger that the spec names and the ledger lacks, in its present state as in the facts.
-// The agent fills in the content of existing files.
+// Record adds all objects of the spec that the ledger lacks to the ledger, with the current state from the facts.
+// The agent adds the content of existing files.
 func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	l, left := facts.Ledger, findLeftovers(facts, spec)
 	l.Removing, l.Refusal, l.RegistrationRefusal, l.InUse = false, nil, nil, nil
@@ -44,7 +44,7 @@ func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	return RecordLogin(l, facts.Login)
 }
 
-// remember adds the names that are not there yet, compared without case.
+// remember adds the missing names, ignoring case.
 func remember[V any](entries map[string]V, names []string, before func(string) V) map[string]V {
 	known := map[string]bool{}
 	for name := range entries {
@@ -71,7 +71,7 @@ func pointer[V any](facts map[string]V, name string) *V {
 	return nil
 }
 
-// recordedPaths returns the spec's places but those of the agent, which the operator deletes.
+// recordedPaths returns the spec's paths except the paths of the agent, which the operator deletes.
 func recordedPaths(spec nodespec.NodeSpec) []string {
 	return slices.DeleteFunc(specPaths(spec), func(path string) bool { return nodespec.Within(path, nodespec.AgentRoot) })
 }
@@ -84,7 +84,7 @@ func pathBefore(facts Facts, path string) PathBefore {
 	before := PathBefore{Existed: true, Directory: fact.Directory, Access: fact.Access, LinkTarget: fact.LinkTarget,
 		Entries: fact.Entries}
 	if nodespec.SamePath(path, nodespec.Root) {
-		// The operator made it to put the agent there, unless it holds something else.
+		// Unless the directory has other entries, the operator created it for the agent.
 		agent := strings.TrimPrefix(nodespec.AgentRoot, nodespec.Root+`\`)
 		before.Entries = slices.DeleteFunc(slices.Clone(fact.Entries), func(entry string) bool {
 			return strings.EqualFold(entry, agent)
@@ -96,8 +96,8 @@ func pathBefore(facts Facts, path string) PathBefore {
 	return before
 }
 
-// rememberNetworks adds the networks of the spec that are not there yet: what is there before our services run is not
-// ours, unless an older operator has left it.
+// rememberNetworks adds the networks of the spec that do not exist yet. Networks that exist before the node's
+// services run are foreign, unless a legacy operator left them.
 func rememberNetworks(facts Facts, spec nodespec.NodeSpec, left bool) []string {
 	networks := slices.Clone(facts.Ledger.Networks)
 	for _, name := range spec.Network.OwnedNetworks {

@@ -6,22 +6,23 @@ import (
 )
 
 // Windows registers the addresses of each adapter in the DNS of its domain, under the host's name. The adapter of
-// kube-proxy's endpoint has an address of the pod subnet, at which the host is not reached from outside. The adapter is
-// ours and goes with its endpoint, so the ledger has no former value. A failed write keeps no host from being a node:
-// the ledger has the refusal, and the write is not repeated in the same boot.
+// kube-proxy's endpoint has an address of the pod subnet, which is not reachable from outside. The operator owns
+// this adapter and deletes it with the endpoint, so the ledger has no original value. If a write fails, the host
+// can still become a node: the ledger records the refusal, and the write is not retried in the same boot.
 
-// RegistrationDisabled is the value that keeps an adapter out of DNS. Without a value it registers.
+// RegistrationDisabled is the value that disables DNS registration of an adapter. Registration is enabled by
+// default.
 const RegistrationDisabled = 0
 
-// RegistrationName names the registry value of an adapter, by its identifier ("{GUID}").
+// RegistrationName returns the registry value of an adapter, given its identifier ("{GUID}").
 func RegistrationName(adapter string) host.RegistryName {
 	return host.RegistryName{
 		Key: `SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces\` + adapter, Name: "RegistrationEnabled",
 	}
 }
 
-// disableRegistration keeps the adapter of kube-proxy's endpoint out of DNS. AttachEndpoint does it as well: this step is
-// for an adapter that registers all the same.
+// disableRegistration disables DNS registration of kube-proxy's endpoint adapter. AttachEndpoint does the same:
+// this step is for an adapter that registers nevertheless.
 func (m *maker) disableRegistration() {
 	refusal := m.facts.Ledger.RegistrationRefusal
 	refused := refusal != nil && refusal.BootID == m.facts.System.BootID

@@ -18,7 +18,7 @@ func TestAReleaseWhoseInstallationWasCutOffIsInstalledAgain(t *testing.T) {
 	}
 }
 
-// Containers hold on to the shim that they were started with, however long ago containerd was upgraded.
+// Containers keep their original shim, however long ago containerd was upgraded.
 func TestAFormerReleaseStaysUntilNothingRunsFromIt(t *testing.T) {
 	m, spec := configured(t)
 	former := spec.Releases[0].Directory

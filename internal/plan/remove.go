@@ -10,11 +10,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Remove returns the plan that restores the host as the ledger says; the NodeSpecs that the host had name its paths
-// (nodespec/generate.go). The agent's own folder stays, and C:\k with it:
-// the operator deletes them when the plan is empty. Processes of services are known only after the services have
-// stopped: until then containerd may start one more shim, which would hold its files. So the stops are a plan of their
-// own.
+// Remove returns the plan that restores the host to the state in the ledger. The paths in the ledger come from the
+// host's NodeSpecs (nodespec/generate.go). The agent's own directory and C:\k remain: the operator deletes both
+// when the plan is empty. Processes of services are known only after the services have stopped: until then
+// containerd may start another shim, which would keep files in use. So the stops are a separate plan.
 func Remove(facts Facts) Plan {
 	r := &remover{restorer{facts: facts, why: "the host is restored to its original state"}}
 	r.endServices()
@@ -53,11 +52,10 @@ func Remove(facts Facts) Plan {
 	return Plan{Steps: r.steps}
 }
 
-// remover plans a removal.
 type remover struct{ restorer }
 
-// endServices ends the agent's own service first, so that it repairs nothing, then the others, dependents before what
-// they need.
+// endServices ends the agent's own service first, to prevent repairs, then the other services, dependents before
+// dependencies.
 func (r *remover) endServices() {
 	names := r.services()
 	isAgent := func(name string) bool { return strings.EqualFold(name, nodespec.ServiceAgent) }
@@ -71,8 +69,8 @@ func (r *remover) endServices() {
 	}
 }
 
-// endPods ends the pods before their runtime stops. The kubelet, which would make them again, has stopped before: it
-// depends on the runtime.
+// endPods ends the pods before their runtime stops. The kubelet, which would recreate the pods, depends on the
+// runtime and was stopped before.
 func (r *remover) endPods(service string) {
 	fact, there := r.facts.service(service)
 	program := host.SplitCommandLine(cmp.Or(fact.RunningCommandLine, fact.CommandLine))
@@ -82,7 +80,7 @@ func (r *remover) endPods(service string) {
 	}
 }
 
-// killProcesses ends processes that outlive their service, such as container shims. It does not end the agent.
+// killProcesses kills processes that outlive their service, such as container shims, but not the agent.
 func (r *remover) killProcesses() {
 	ofServices := map[int]bool{}
 	for _, service := range r.facts.Services {
@@ -95,7 +93,7 @@ func (r *remover) killProcesses() {
 	}
 }
 
-// vanishes reports whether the removal takes what lies at the path.
+// vanishes reports whether the removal deletes the path.
 func (r *remover) vanishes(path string) bool {
 	if nodespec.Within(path, nodespec.Root) {
 		return true
@@ -114,7 +112,7 @@ func (r *remover) deleteNetworks() {
 		r.add(StartService{Service: nodespec.ServiceHNS}, false)
 	}
 	if r.facts.HNSSilent != "" {
-		for _, name := range r.facts.Ledger.Networks { // the step says why it does not answer
+		for _, name := range r.facts.Ledger.Networks { // the step reports why HNS does not respond
 			r.add(DeleteNetwork{Network: name}, true)
 		}
 		return
@@ -126,7 +124,8 @@ func (r *remover) deleteNetworks() {
 	}
 }
 
-// paths gives back files, links and folders, children before parents. What lies in a folder of ours goes with it.
+// paths restores files, links and directories, children before parents. The content of created directories is
+// removed with the directory.
 func (r *remover) paths() {
 	var paths []string
 	for path := range r.facts.Ledger.Paths {
@@ -148,7 +147,7 @@ func (r *remover) paths() {
 	r.root()
 }
 
-// goesWithFolder reports whether the path lies in a folder that was not there before us.
+// goesWithFolder reports whether the path is in a directory that did not exist originally.
 func (r *remover) goesWithFolder(path string) bool {
 	for folder, before := range r.facts.Ledger.Paths {
 		if !before.Existed && !nodespec.SamePath(folder, path) && nodespec.Within(path, folder) {
@@ -158,7 +157,7 @@ func (r *remover) goesWithFolder(path string) bool {
 	return false
 }
 
-// root empties C:\k down to what was there before and the agent.
+// root removes all entries of C:\k except the original entries and the agent.
 func (r *remover) root() {
 	before, known := r.facts.Ledger.Paths[nodespec.Root]
 	if !known {
@@ -173,7 +172,7 @@ func (r *remover) root() {
 }
 
 func (r *remover) features() {
-	// Parts of Containers, which are named after it, go before it.
+	// Parts of the feature Containers have Containers as name prefix and are disabled first.
 	for _, feature := range slices.Backward(slices.Sorted(maps.Keys(r.facts.Ledger.Features))) {
 		if isOn(r.facts.Features[feature]) && !isOn(r.facts.Ledger.Features[feature]) {
 			r.add(DisableFeature{Feature: feature}, false)
@@ -192,8 +191,8 @@ func (r *remover) hostName() {
 	}
 }
 
-// restart ends the plan with a restart when something needs it. As with an installation, the agent looks again before
-// it restarts.
+// restart ends the plan with a restart if required. As with an installation, the agent plans again before the
+// restart.
 func (r *remover) restart() {
 	reason := r.restartReason()
 	if reason == "" {
@@ -203,8 +202,8 @@ func (r *remover) restart() {
 		DisturbsPods: true})
 }
 
-// access gives back what lets the operator in, when no restart is to come any more: after it the operator must log in
-// once again.
+// access restores the settings for the operator's login after the last restart, because the operator must log in
+// after each restart.
 func (r *remover) access() {
 	if r.restartReason() != "" {
 		return

@@ -8,13 +8,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Repair returns the part of a plan that needs no operator: no step that needs missing files, or releases (their
-// folders) that could not be installed, and almost none while the host waits for a restart. Running services continue
-// until the files come, and stopped services start with their present command line. left names what only the operator
-// can do; empty for nothing.
+// Repair returns the part of a plan that does not require the operator. Steps that need missing files, or releases
+// (given by directory) that could not be installed, are omitted. While the host waits for a restart, almost all
+// steps are omitted. Running services continue until the files arrive, and stopped services start with their
+// current command line. left describes the remaining work for the operator; empty for none.
 func Repair(facts Facts, spec nodespec.NodeSpec, failed ...string) (p Plan, left string) {
 	if facts.Ledger.StaticAddress == nil {
-		facts.System.StaticAddress = false // nobody could give back what the ledger does not know
+		facts.System.StaticAddress = false // a value that is not in the ledger could not be restored
 	}
 	m := newMaker(facts, spec)
 	left = joined(m.moved(), m.holdBack(failed))
@@ -26,8 +26,8 @@ func Repair(facts Facts, spec nodespec.NodeSpec, failed ...string) (p Plan, left
 	return m.plan(), left
 }
 
-// moved describes a host that no longer has the node's address, as after a new lease. A host without any address has no
-// network at the moment, because a virtual switch is being made, say.
+// moved describes a host that no longer has the node's address, such as after a new lease. A host without any
+// address has no network temporarily, such as during the creation of a virtual switch.
 func (m *maker) moved() string {
 	addresses := m.facts.System.Addresses
 	if m.spec.NodeIP == "" || len(addresses) == 0 || slices.Contains(addresses, m.spec.NodeIP) {
@@ -37,12 +37,12 @@ func (m *maker) moved() string {
 		strings.Join(addresses, ", ")
 }
 
-// joined joins texts that are not empty.
+// joined joins the non-empty texts.
 func joined(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
 }
 
-// holdBack leaves out the releases that cannot be installed, and what belongs to them.
+// holdBack omits the releases that cannot be installed, with their links, files and services.
 func (m *maker) holdBack(failed []string) (left string) {
 	var lacks []string
 	for _, release := range m.releases {
@@ -69,7 +69,7 @@ func (m *maker) holdBack(failed []string) (left string) {
 	return strings.Join(lacks, "; ")
 }
 
-// nowhere returns a file of a release that is nowhere on the host.
+// nowhere returns the first file of a release that is missing on the host.
 func (m *maker) nowhere(release nodespec.Release) string {
 	for _, file := range release.Files {
 		if _, there := m.facts.Payload[file.SHA256]; !there {
@@ -79,15 +79,15 @@ func (m *maker) nowhere(release nodespec.Release) string {
 	return ""
 }
 
-// ofLacking reports whether a command line or a path names something in the folder of a release that lacks files.
+// ofLacking reports whether a command line or a path contains the directory of a lacking release.
 func (m *maker) ofLacking(commandLine string) bool {
 	return slices.ContainsFunc(m.lacking, func(release nodespec.Release) bool {
 		return Mentions(commandLine, release.Directory)
 	})
 }
 
-// holdServices marks the services that stay as they are: those that run or are to run from a release that lacks files,
-// and those with which one would stop that could not start again.
+// holdServices marks the services that are not changed. These are services that run or should run from a lacking
+// release, and dependencies of running services that could not start again after a stop.
 func (m *maker) holdServices() {
 	m.held = map[string]bool{}
 	pinned := map[string]bool{}
@@ -105,9 +105,9 @@ func (m *maker) holdServices() {
 	}
 }
 
-// holdsFile reports whether a file stays as it is, because a service uses it that does: one that runs would not notice
-// the change, nor anybody later, and one of another version may not understand it. What follows the network must follow
-// it.
+// holdsFile reports whether a file is not changed because a held service uses it. A running service would never
+// notice the change, and a service of another version may not support the change. Files that depend on the network
+// are always changed with the network.
 func (m *maker) holdsFile(file nodespec.File) bool {
 	if _, there := m.facts.Files[file.Path]; !there {
 		return false
@@ -123,7 +123,7 @@ func (m *maker) holdsFile(file nodespec.File) bool {
 	})
 }
 
-// canStart reports whether a service can start with the command line that it has, as far as a lack of files goes.
+// canStart reports whether no file is missing for a service to start with its current command line.
 func (m *maker) canStart(fact host.Service) bool {
 	for _, release := range m.lacking {
 		for _, file := range release.Files {
@@ -137,14 +137,14 @@ func (m *maker) canStart(fact host.Service) bool {
 	return fact.CommandLine != ""
 }
 
-// cannotStart reports whether a service stands still until files come.
+// cannotStart reports whether a service remains stopped until missing files arrive.
 func (m *maker) cannotStart(service nodespec.Service) bool {
 	fact, runs := m.running(service.Name)
 	return m.held[strings.ToLower(service.Name)] && !runs && !m.canStart(fact)
 }
 
-// repairBeforeRestart is for a host that waits for a restart, which the operator decides: a node that was one comes up
-// all the same after a boot for another reason. No pod starts before the network is there.
+// repairBeforeRestart repairs a host that waits for a restart, which the operator decides. A host that was already
+// a node starts all its services even after a boot for another reason. No pod starts before the network exists.
 func (m *maker) repairBeforeRestart() {
 	m.stops = nil
 	m.files = slices.DeleteFunc(m.files, func(file nodespec.File) bool {
@@ -165,9 +165,9 @@ func restartsOn(service nodespec.Service, file nodespec.File) bool {
 	return slices.ContainsFunc(service.RestartOn, func(path string) bool { return nodespec.SamePath(path, file.Path) })
 }
 
-// startConfigured starts what Windows does not start by itself and what is configured as it should be.
+// startConfigured starts the correctly configured services that Windows does not start automatically.
 func (m *maker) startConfigured() {
-	away := m.waiting() // and what depends on it
+	away := m.waiting() // with dependents
 	for _, service := range m.ordered() {
 		name := strings.ToLower(service.Name)
 		fact, there := m.facts.service(service.Name)
@@ -184,8 +184,7 @@ func (m *maker) startConfigured() {
 	}
 }
 
-// differs reports whether a file that a service reads at its start is another than it should be, and is not written
-// now.
+// differs reports whether a file that a service reads on start differs from the spec and is not written now.
 func (m *maker) differs(service nodespec.Service) bool {
 	return slices.ContainsFunc(m.spec.Files, func(file nodespec.File) bool {
 		return restartsOn(service, file) && !m.changes(file.Path) && m.fileReason(file) != ""

@@ -10,7 +10,7 @@ import (
 
 const restart = "a restart of the host, because the computer name a takes effect only after a restart"
 
-// What the agent's service does of a plan where something is missing that only the operator has. R-092
+// Repairs by the agent's service when the plan needs files that only the operator has. R-092
 func TestRepair(t *testing.T) {
 	upgrade := func(m *model, s *nodespec.NodeSpec) {
 		addRelease(s, "kubelet", "v2")
@@ -58,7 +58,7 @@ func TestRepair(t *testing.T) {
 			func(m *model, s *nodespec.NodeSpec) {
 				delete(m.Payload, "sum of overlay v1")
 				delete(m.Files, s.Releases[2].Path(s.Releases[2].Files[0]))
-				s.Services[0].CommandLine += " --other" // overlay would stop with it and could not start again
+				s.Services[0].CommandLine += " --other" // overlay would stop too and could not start again
 			}, nil, nil, "overlay.exe of overlay, which is not on the host",
 		},
 		"the host has another address than its node": {
@@ -127,7 +127,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// A folder goes whole with what a write that was cut off has left in it, and only then.
+// A directory is removed together with the remains of interrupted writes, but only if all its files are stale.
 func TestDraftsGoWithTheirFolder(t *testing.T) {
 	const folder = `C:\k\registries\a`
 	for name, test := range map[string]struct {

@@ -30,8 +30,8 @@ func Resolve(facts Facts, spec nodespec.NodeSpec) nodespec.NodeSpec {
 	return spec
 }
 
-// sourceVIP returns the address of kube-proxy's endpoint; empty as long as the node has no pod subnet, there is no such
-// endpoint, or the host does not have it: then no answer would arrive.
+// sourceVIP returns the address of kube-proxy's endpoint. The result is empty without a pod subnet, without an
+// endpoint, and for an endpoint that is not attached to the host, because no responses would arrive.
 func sourceVIP(facts Facts, network nodespec.Network) string {
 	if endpoint := sourceEndpoint(facts, network); endpoint.Attached {
 		return endpoint.Address
@@ -39,7 +39,7 @@ func sourceVIP(facts Facts, network nodespec.Network) string {
 	return ""
 }
 
-// sourceEndpoint returns kube-proxy's endpoint; the zero value as long as the node has no pod subnet or there is none.
+// sourceEndpoint returns kube-proxy's endpoint; the zero value if the node has no pod subnet or no endpoint.
 func sourceEndpoint(facts Facts, network nodespec.Network) host.HNSEndpoint {
 	if network.PodSubnet == "" {
 		return host.HNSEndpoint{}

@@ -7,9 +7,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Routes through the adapter of the default route, such as the one to a cloud's metadata service. Windows loses them at
-// each boot, and when the HNS network takes that adapter or gives it back: so they are looked for like all else.
-// Without a default route there is nothing to lead them through, and they wait for it.
+// Routes through the adapter of the default route, such as the route to a cloud's metadata service. Windows removes
+// these routes at each boot, and when the HNS network acquires or releases the adapter, so missing routes are
+// drift. Without a default route, no routes are added.
 
 func (m *maker) addRoutes() {
 	for _, destination := range m.spec.Routes {
@@ -20,7 +20,7 @@ func (m *maker) addRoutes() {
 	}
 }
 
-// route gives a route back: one that was there before us may be lost with a network of ours.
+// route restores a route. A route that existed originally may be lost with an HNS network of the node.
 func (r *restorer) route(destination string) {
 	switch before, there := r.facts.Ledger.Routes[destination], r.facts.hasRoute(destination); {
 	case r.facts.NoDefaultRoute:
@@ -33,7 +33,7 @@ func (r *restorer) route(destination string) {
 
 func (f Facts) hasRoute(destination string) bool { return slices.Contains(f.Routes, destination) }
 
-// NamedRoutes returns the destinations that concern us.
+// NamedRoutes returns the destinations in the spec or the ledger.
 func NamedRoutes(ledger Ledger, spec nodespec.NodeSpec) []string {
 	names := slices.Concat(spec.Routes, slices.Collect(maps.Keys(ledger.Routes)))
 	slices.Sort(names)

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// ordered returns the spec's services, each after what it depends on.
+// ordered returns the spec's services, each after its dependencies.
 func (m *maker) ordered() []nodespec.Service {
 	byName := map[string]nodespec.Service{}
 	names := make([]string, len(m.spec.Services))
@@ -30,7 +30,7 @@ func (m *maker) running(name string) (host.Service, bool) {
 	return fact, there && fact.State != host.ServiceStopped
 }
 
-// servicesToStop returns the running services that a change needs to stand still, and those that depend on them.
+// servicesToStop returns the running services that must stop for a change, and their dependents, with the reasons.
 func (m *maker) servicesToStop() map[string]string {
 	stops := map[string]string{}
 	waiting := m.waiting()
@@ -55,7 +55,7 @@ func (m *maker) servicesToStop() map[string]string {
 	return stops
 }
 
-// addDependents adds the running services that depend on one that stops: Windows stops them with it.
+// addDependents adds the running dependents of stopping services, because Windows stops them too.
 func (m *maker) addDependents(stops map[string]string) {
 	for added := true; added; {
 		added = false
@@ -75,7 +75,7 @@ func (m *maker) addDependents(stops map[string]string) {
 	}
 }
 
-// restartReason says why a running service must be restarted.
+// restartReason returns the reason why a running service must be restarted; empty for none.
 func (m *maker) restartReason(service nodespec.Service, fact host.Service) string {
 	switch {
 	case fact.CommandLine != service.CommandLine:
@@ -95,9 +95,9 @@ func (m *maker) restartReason(service nodespec.Service, fact host.Service) strin
 	return ""
 }
 
-// stopServices stops what a change needs to stand still before anything is changed: when the agent is killed in
-// between, the next plan finds a stopped service and starts it. Dependents stop first, each in a step of its own, so
-// that the plan says of each what it means for pods. The second call does nothing.
+// stopServices stops all services that must be stopped for a change, before any other change. If the agent is
+// killed in between, the next plan finds a stopped service and starts it. Dependents stop first, each in a separate
+// step, so that the plan shows the effect of each stop on pods. The second call does nothing.
 func (m *maker) stopServices() {
 	if m.stopped {
 		return
@@ -111,8 +111,8 @@ func (m *maker) stopServices() {
 	}
 }
 
-// waiting returns the services, in lower case, that cannot start yet: a need of theirs is unmet, or they depend on one
-// that waits.
+// waiting returns the services, in lower case, that cannot start yet because of an unmet need, missing files, or a
+// waiting dependency.
 func (m *maker) waiting() map[string]bool {
 	waiting := map[string]bool{}
 	for _, service := range m.ordered() {
@@ -132,7 +132,7 @@ func (m *maker) startServices() {
 			continue
 		}
 		fact, there := m.facts.service(service.Name)
-		held := m.held[strings.ToLower(service.Name)] // and there, else it would wait
+		held := m.held[strings.ToLower(service.Name)] // exists, because a missing service would be waiting
 		if reason := configureReason(service.ServiceConfig, fact, there); reason != "" && !held {
 			m.add(ConfigureService{Service: service.ServiceConfig}, "%s", reason)
 		}
@@ -148,7 +148,7 @@ func (m *maker) startServices() {
 	}
 }
 
-// configureReason says in what a service differs from its configuration.
+// configureReason returns the first difference between a service and its configuration; empty for none.
 func configureReason(wanted host.ServiceConfig, fact host.Service, there bool) string {
 	differs := func(what string) string { return "the " + what + " of service " + wanted.Name + " differs" }
 	switch {
@@ -162,7 +162,7 @@ func configureReason(wanted host.ServiceConfig, fact host.Service, there bool) s
 		return differs("environment")
 	case fact.Description != wanted.Description:
 		return differs("description")
-	case cmp.Or(fact.DisplayName, fact.Name) != cmp.Or(wanted.DisplayName, wanted.Name): // Windows shows the name where no other was given
+	case cmp.Or(fact.DisplayName, fact.Name) != cmp.Or(wanted.DisplayName, wanted.Name): // Windows reports the name if no display name is set
 		return differs("display name")
 	case fact.StartType != wanted.StartType:
 		return differs("start type")
@@ -174,13 +174,13 @@ func configureReason(wanted host.ServiceConfig, fact host.Service, there bool) s
 	return ""
 }
 
-// sameRecovery compares the complete reaction to crashes. Windows keeps no reset period without actions.
+// sameRecovery compares the complete recovery settings. Windows keeps no reset period without actions.
 func sameRecovery(a, b host.ServiceConfig) bool {
 	ofA, ofB := a.FullRecovery(), b.FullRecovery()
 	return ofA.Equal(ofB) && (len(ofA.Actions) == 0 || a.ResetPeriod == b.ResetPeriod)
 }
 
-// sameSet compares two lists whose order does not matter.
+// sameSet compares two lists, ignoring the order.
 func sameSet(a, b []string, foldCase bool) bool {
 	normal := func(list []string) []string {
 		list = slices.Clone(list)

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// node returns a small node: everything that a plan knows is in it.
+// node returns a small node with all kinds of objects that a plan supports.
 func node() nodespec.NodeSpec {
 	spec := nodespec.NodeSpec{
 		Schema: 1, Instance: "a", HostName: "a", NodeName: "a", Features: []string{"Containers"},
@@ -51,7 +51,7 @@ func node() nodespec.NodeSpec {
 	return spec
 }
 
-// addMirrors adds the mirrors of a registry: a folder with a file.
+// addMirrors adds the mirrors of a registry: a directory with a file.
 func addMirrors(spec *nodespec.NodeSpec, registry, mirror string) {
 	for _, path := range []string{`C:\k\registries`, `C:\k\registries\` + registry} {
 		if !slices.ContainsFunc(spec.Directories, func(d nodespec.Directory) bool { return d.Path == path }) {
@@ -83,7 +83,7 @@ func addRelease(spec *nodespec.NodeSpec, component, version string) {
 }
 
 func addService(spec *nodespec.NodeSpec, name string, disturbs bool, needs []nodespec.Need, dependencies ...string) {
-	// After a boot only the agent starts what waits for the network.
+	// After a boot, only the agent starts the services that wait for the network.
 	start := host.StartManual
 	if name == "containerd" {
 		start = host.StartAutomatic

@@ -9,9 +9,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// giveBackStale takes away what we put on the host for an earlier spec and this one does not name. Folders other than
-// releases stay until the removal, if they hold something that we did not make: it may be pods' data. Features and the
-// host name stay too: a change of them restarts the host.
+// giveBackStale restores objects that were changed for an earlier spec and that this spec does not list. Except for
+// releases, directories with foreign content, such as data of pods, remain until the removal. Features and the host
+// name remain too, because a change requires a restart of the host.
 func (m *maker) giveBackStale() {
 	r := &restorer{facts: m.facts, why: "the node does not need it any more"}
 	stale := m.stale()
@@ -39,7 +39,7 @@ func (m *maker) giveBackStale() {
 			r.exclusion(exclusion)
 		}
 	}
-	var whole []string // folders that go with what lies in them
+	var whole []string // directories that are removed with their content
 	for _, path := range slices.Sorted(maps.Keys(stale.paths)) {
 		switch {
 		case slices.ContainsFunc(whole, func(folder string) bool { return nodespec.Within(path, folder) }):
@@ -57,15 +57,15 @@ func (m *maker) giveBackStale() {
 	m.steps = append(m.steps, r.steps...)
 }
 
-// draftSuffix ends the name of a file that is being written: what a host's Files leave where a write was cut off.
+// draftSuffix is the file name suffix of an incomplete write, left on the host after an interruption.
 const draftSuffix = ".wmco-tmp"
 
-// goesWhole reports whether a folder of ours below C:\k holds nothing but what is stale too, such as that of a registry
-// without mirrors. It goes in one step: containerd takes an empty folder for a registry about which there is nothing to
-// be said, blocked or not.
+// goesWhole reports whether a directory created below C:\k contains only stale entries, such as the directory of a
+// registry without mirrors. The directory is removed in one step: containerd treats an empty directory as a
+// registry without any settings, blocked or not.
 func (m *maker) goesWhole(path string, stale map[string]bool) bool {
 	fact := m.facts.Files[path]
-	// A write that was cut off leaves a draft beside the file.
+	// An interrupted write leaves a draft next to the file.
 	if final, draft := strings.CutSuffix(path, draftSuffix); draft && !stale[path] {
 		return m.goesWhole(final, stale)
 	}
@@ -80,8 +80,8 @@ func (m *maker) goesWhole(path string, stale map[string]bool) bool {
 	})
 }
 
-// removeRelease removes the folder of a former release when nothing runs from it and the fallback does not need it.
-// Containers hold on to the shim that they were started with, so this can be long after an upgrade.
+// removeRelease removes the directory of a former release, unless a process runs from the directory or the rollback
+// target needs it. Containers keep their original shim, so the removal may happen long after an upgrade.
 func (m *maker) removeRelease(r *restorer, directory string) {
 	if slices.ContainsFunc(m.facts.Kept, func(kept string) bool { return nodespec.SamePath(kept, directory) }) {
 		return
@@ -104,10 +104,10 @@ func (m *maker) removeRelease(r *restorer, directory string) {
 	}
 }
 
-// named are names in the ledger.
+// named holds names of ledger entries.
 type named struct{ services, firewall, environment, certificates, routes, paths map[string]bool }
 
-// stale returns the ledger's entries that the spec does not name. Our own folders are not among them.
+// stale returns the ledger's entries that the spec does not list, without the operator's own directories.
 func (m *maker) stale() named { return unnamed(m.facts.Ledger, m.spec) }
 
 func unnamed(ledger Ledger, spec nodespec.NodeSpec) named {
@@ -119,7 +119,7 @@ func unnamed(ledger Ledger, spec nodespec.NodeSpec) named {
 	for _, rule := range spec.Firewall {
 		want("rule ", rule.Name)
 	}
-	want("rule ", nodespec.RuleSSH) // the operator may need it until the host is given back
+	want("rule ", nodespec.RuleSSH) // the operator may need the rule until the host is restored
 	for name := range spec.Environment {
 		want("variable ", name)
 	}
@@ -152,7 +152,7 @@ func without[V any](entries map[string]V, kind string, wanted map[string]bool) m
 	return left
 }
 
-// specPaths returns all places that a spec names, and the ones that come with every spec.
+// specPaths returns all paths of a spec, including the paths common to every spec.
 func specPaths(spec nodespec.NodeSpec) []string {
 	paths := append([]string{nodespec.Root, nodespec.AgentRoot, nodespec.ReleasesRoot, nodespec.IncomingRoot},
 		identityDirectories(spec)...)
@@ -171,11 +171,11 @@ func specPaths(spec nodespec.NodeSpec) []string {
 	return paths
 }
 
-// IsNamed reports whether a spec names a place.
+// IsNamed reports whether a spec contains a path.
 func IsNamed(path string, spec nodespec.NodeSpec) bool { return samePathIn(specPaths(spec), path) }
 
-// Paths returns all paths that the ledger or the spec names, without repetition and in a fixed order, except those of
-// the agent and the files of releases.
+// Paths returns all paths of the ledger and the spec, sorted and without duplicates. The paths of the agent and the
+// files of releases are excluded.
 func Paths(ledger Ledger, spec nodespec.NodeSpec) []string {
 	names := map[string]bool{}
 	for _, path := range slices.Concat(recordedPaths(spec), slices.Collect(maps.Keys(ledger.Paths))) {
@@ -186,8 +186,8 @@ func Paths(ledger Ledger, spec nodespec.NodeSpec) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Prune drops the ledger's entries that the spec does not name and that were restored: what others put there later is
-// not ours.
+// Prune removes the ledger's entries that the spec does not list and that were restored: later changes by other
+// programs are foreign.
 func Prune(facts Facts, spec nodespec.NodeSpec) Ledger {
 	ledger, stale := facts.Ledger, unnamed(facts.Ledger, spec)
 	ledger.Services = pruned(facts, ledger.Services, stale.services, func(r *restorer, name string) {
@@ -206,7 +206,7 @@ func Prune(facts Facts, spec nodespec.NodeSpec) Ledger {
 	return ledger
 }
 
-// pruned returns entries of the ledger without those that are stale and that a restoration has no step for.
+// pruned returns entries of the ledger without stale entries that require no restoration.
 func pruned[V any](facts Facts, entries map[string]V, stale map[string]bool, restore func(*restorer, string)) map[string]V {
 	entries = maps.Clone(entries)
 	maps.DeleteFunc(entries, func(name string, _ V) bool {

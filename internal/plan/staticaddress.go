@@ -8,43 +8,45 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// When HNS makes the pods' network, a virtual adapter takes the place of the one with the default route. An address
-// that came from DHCP moves with it. One that an administrator gave does so on Windows Server 2022; on other releases
-// Windows asks DHCP for an address instead, and the host cannot be reached any more, unless the registry says that
-// there are no deviceless adapters. Source: OVN-Kubernetes, issue 2530, and the prerequisites of hosts in the documentation of the
-// Windows Machine Config Operator.
+// When HNS creates the pod network, a virtual adapter replaces the adapter with the default route. An address from
+// DHCP moves to the virtual adapter. A static address moves only on Windows Server 2022. On other releases Windows
+// requests an address from DHCP instead, and the host becomes unreachable, unless the registry disables deviceless
+// adapters. Source: OVN-Kubernetes, issue 2530, and the prerequisites of hosts in the documentation of the Windows
+// Machine Config Operator.
 
-// devicelessName is the value in the registry. The Host Networking Service may read it when it makes a switch, or only when it
-// starts: both are served.
+// devicelessName is the registry value. The Host Networking Service may read the value for each new switch, or only
+// on start: both cases are supported.
 var devicelessName = host.RegistryName{
 	Key: `SYSTEM\CurrentControlSet\Services\hns\State`, Name: "DeviceLessNicDisabled",
 }
 
 const (
 	devicelessDisabled = 1
-	// keepsStatic is the version of the release that keeps static addresses by itself.
+	// keepsStatic is the Windows version that keeps static addresses by default.
 	keepsStatic = "10.0.20348"
 )
 
-// RegistryBefore is a value of the registry before we set it; nil: not there.
+// RegistryBefore is the original value in the registry; nil: did not exist.
 type RegistryBefore struct {
 	Value *uint32 `json:"value"`
-	// BootID is the boot in which we set the value: services that have run since before do not know it.
+	// BootID is the boot in which the value was set: services that have been running since before do not know the
+	// value.
 	BootID string `json:"bootID,omitempty"`
 }
 
-// DevicelessName names the value of the registry that facts have.
+// DevicelessName returns the name of the registry value in the facts.
 func DevicelessName() host.RegistryName { return devicelessName }
 
-// risksStaticAddress reports whether the pods' network would take the host its address.
+// risksStaticAddress reports whether the creation of the pod network would remove the host's address.
 func risksStaticAddress(facts Facts) bool {
 	set := facts.DevicelessDisabled != nil && *facts.DevicelessDisabled == devicelessDisabled
 	return facts.System.StaticAddress && facts.System.Version != keepsStatic && !set
 }
 
-// keepStaticAddress has the host keep a static address, before hybrid-overlay-node makes the network. The Host Networking
-// Service is stopped before the value is written, and started by wakeNetworking: an agent that is killed in between leaves
-// no service that runs without the value. Where the feature of the service waits for a restart, its key is not there yet.
+// keepStaticAddress keeps a static address of the host, before hybrid-overlay-node creates the network. The Host
+// Networking Service is stopped before the value is written, and started by wakeNetworking. An agent that is killed
+// in between leaves no service running without the value. While the service's feature waits for a restart, the
+// registry key does not exist yet.
 func (m *maker) keepStaticAddress() {
 	service, there := m.facts.HNS[nodespec.ServiceHNS]
 	if m.spec.Network.HNSNetwork == "" || !risksStaticAddress(m.facts) || m.reboot != "" && !there {
@@ -61,9 +63,9 @@ func (m *maker) keepStaticAddress() {
 		"the host's address %s was not assigned by DHCP, and the pod network would remove it", address)
 }
 
-// staticAddressReboot returns the reason to restart a host whose Host Networking Service may not know the value of the
-// registry, while other programs use the service. It is empty once the host was configured: then the service has created
-// the pods' network with the value.
+// staticAddressReboot returns the reason to restart a host with a Host Networking Service that may not know the
+// registry value, while other programs use the service. The reason is empty once the host was configured: then the
+// service has created the pod network with the value.
 func (m *maker) staticAddressReboot() string {
 	before := m.facts.Ledger.StaticAddress
 	sameBoot := before != nil && before.BootID != "" && before.BootID == m.facts.System.BootID
@@ -86,7 +88,7 @@ func (m *maker) foreignNetworks() (names []string) {
 	return names
 }
 
-// recordStaticAddress records the value before we set it, and the boot until which it is not set.
+// recordStaticAddress records the original value and the current boot.
 func recordStaticAddress(facts Facts) *RegistryBefore {
 	before := facts.Ledger.StaticAddress
 	if !risksStaticAddress(facts) {
@@ -99,7 +101,7 @@ func recordStaticAddress(facts Facts) *RegistryBefore {
 	return &RegistryBefore{Value: value, BootID: facts.System.BootID}
 }
 
-// staticAddress gives the value of the registry back.
+// staticAddress restores the original registry value.
 func (r *restorer) staticAddress() {
 	before, now := r.facts.Ledger.StaticAddress, r.facts.DevicelessDisabled
 	switch {

@@ -9,128 +9,131 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Plan is the ordered list of steps, and the needs that must be met before the rest can be planned.
+// Plan is the ordered list of steps, and the needs that must be met before the remaining steps can be planned.
 type Plan struct {
 	Steps []Step          `json:"steps"`
 	Needs []nodespec.Need `json:"needs,omitempty"`
 }
 
-// Disturbs reports whether pods on the node feel the plan.
+// Disturbs reports whether the plan disrupts pods on the node.
 func (p Plan) Disturbs() bool {
 	return slices.ContainsFunc(p.Steps, func(step Step) bool { return step.DisturbsPods || step.Reboots })
 }
 
-// Step is one change of the host. Its name is the same in the plan, the condition, the event, the metric and the CLI.
+// Step is one change of the host. The plan, the condition, the event, the metric and the CLI use the same name.
 type Step struct {
 	Name   string `json:"name"`   // kind and target: "StartService kubelet"
 	Reason string `json:"reason"` // why, in words for an administrator
-	// DisturbsPods is true when pods on the node feel the step.
+	// DisturbsPods is true if the step disrupts pods on the node.
 	DisturbsPods bool `json:"disturbsPods,omitempty"`
-	// Reboots is true for the step that restarts the host; it is always the last.
+	// Reboots is true for the step that restarts the host, which is always the last step.
 	Reboots bool `json:"reboots,omitempty"`
-	// Operation is what the agent does. It is not part of the JSON form.
+	// Operation is the operation that the agent executes, and not part of the JSON form.
 	Operation Operation `json:"-"`
 }
 
 // Operation is one of the operation types of this package.
 type Operation interface {
-	// target is what the operation is done to; it holds no secret.
+	// target returns the object of the operation, without secrets.
 	target() string
 }
 
-// Name returns the name of the step that does an operation: its kind and its target.
+// Name returns the step name of an operation: kind and target.
 func Name(operation Operation) string {
 	return strings.TrimSpace(strings.TrimPrefix(fmt.Sprintf("%T", operation), "plan.") + " " + operation.target())
 }
 
-// The operations. Each is safe to do again after it was cut off in the middle.
+// Operations. Each operation can be repeated after an interruption.
 type (
-	// EnableFeature turns a Windows feature on (pending until the reboot).
+	// EnableFeature enables a Windows feature (pending until the reboot).
 	EnableFeature struct{ Feature string }
-	// DisableFeature turns a feature off that we had turned on.
+	// DisableFeature disables a feature that the operator enabled.
 	DisableFeature struct{ Feature string }
 	// SetHostName sets the computer name (pending until the reboot).
 	SetHostName struct{ HostName string }
 	// Reboot restarts the host.
 	Reboot struct{ Reason string }
-	// MakeDirectory makes a folder or corrects who may use it.
+	// MakeDirectory creates a directory or corrects its access.
 	MakeDirectory struct{ Directory nodespec.Directory }
-	// InstallRelease brings the files of a component to its folder.
+	// InstallRelease installs the files of a component to its directory.
 	InstallRelease struct{ Release nodespec.Release }
 	// WriteFile writes a configuration file.
 	WriteFile struct{ File nodespec.File }
-	// MakeLink makes or redirects a symbolic link.
+	// MakeLink creates or redirects a symbolic link.
 	MakeLink struct{ Link nodespec.Link }
-	// SetEnvironment sets a machine-wide variable; with Unset it takes it away.
+	// SetEnvironment sets a machine-wide variable, or removes the variable if Unset is true.
 	SetEnvironment struct {
 		Name, Value string
 		Unset       bool
 	}
-	// SetFirewallRule makes or corrects a rule.
+	// SetFirewallRule creates or corrects a rule.
 	SetFirewallRule struct{ Rule host.FirewallRule }
-	// DeleteFirewallRule takes a rule away.
+	// DeleteFirewallRule deletes a rule.
 	DeleteFirewallRule struct{ Rule string }
-	// AddEventSource makes an event source known to Windows.
+	// AddEventSource registers an event source in Windows.
 	AddEventSource struct{ Source string }
-	// RemoveEventSource makes Windows forget an event source.
+	// RemoveEventSource deletes the registration of an event source.
 	RemoveEventSource struct{ Source string }
-	// AddExclusion has Microsoft Defender Antivirus leave something out of its scans.
+	// AddExclusion adds an exclusion to Microsoft Defender Antivirus.
 	AddExclusion struct{ Exclusion host.Exclusion }
-	// RemoveExclusion has it scanned again.
+	// RemoveExclusion removes an exclusion from Microsoft Defender Antivirus.
 	RemoveExclusion struct{ Exclusion host.Exclusion }
-	// TrustCertificate has the machine trust an authority.
+	// TrustCertificate adds an authority to the machine's root store.
 	TrustCertificate struct{ Certificate nodespec.TrustedCertificate }
-	// DistrustCertificate takes an authority out of the machine's store of roots.
+	// DistrustCertificate removes an authority from the machine's root store.
 	DistrustCertificate struct{ Fingerprint, Subject string }
-	// AddRoute makes a route through the adapter of the default route.
+	// AddRoute adds a route through the adapter of the default route.
 	AddRoute struct{ Destination string }
-	// DeleteRoute takes it away.
+	// DeleteRoute deletes a route.
 	DeleteRoute struct{ Destination string }
-	// RequestCertificate makes the private key of an identity and its certificate request.
+	// RequestCertificate creates the private key of an identity and its certificate request.
 	RequestCertificate struct{ Identity nodespec.Identity }
-	// InstallCertificate puts the signed certificate where its service finds it.
+	// InstallCertificate installs the signed certificate for its service.
 	InstallCertificate struct{ Identity nodespec.Identity }
 	// ConfigureService creates or corrects a service.
 	ConfigureService struct{ Service host.ServiceConfig }
-	// SetStartType changes when Windows starts a service that is not ours.
+	// SetStartType changes the start type of a foreign service.
 	SetStartType struct {
 		Service   string
 		StartType host.StartType
 	}
 	// StartService starts a service and waits until it runs.
 	StartService struct{ Service string }
-	// StopService stops a service and its dependents and waits until their processes are gone.
+	// StopService stops a service and its dependents and waits until their processes have ended.
 	StopService struct{ Service string }
-	// EndPods has the container runtime end the pods that the drain has left. Only the runtime can unmount their files.
+	// EndPods requests the container runtime to end the pods that remain after the drain. Only the runtime can
+	// unmount their files.
 	EndPods struct{ Service, Endpoint string }
-	// DeleteService removes a service.
+	// DeleteService deletes a service.
 	DeleteService struct{ Service string }
 	// SetRegistryNumber sets a number in the registry.
 	SetRegistryNumber struct {
 		At    host.RegistryName
 		Value uint32
 	}
-	// DeleteRegistryValue takes a value out of the registry.
+	// DeleteRegistryValue deletes a value in the registry.
 	DeleteRegistryValue struct{ At host.RegistryName }
-	// AwaitNetwork waits until hybrid-overlay-node has made the HNS network. Lacks says what keeps Windows from having
-	// one; empty for nothing. NodeIP is the address of the adapter that the network should use.
+	// AwaitNetwork waits until hybrid-overlay-node has created the HNS network. Lacks is the reason why Windows
+	// cannot create a network; empty for none. NodeIP is the address of the adapter that the network should use.
 	AwaitNetwork struct{ Network, Subnet, Lacks, NodeIP string }
-	// CreateEndpoint makes kube-proxy's source endpoint. Without an address Windows chooses one.
+	// CreateEndpoint creates kube-proxy's source endpoint. Without an address, Windows chooses one.
 	CreateEndpoint struct{ Network, Name, Address string }
-	// AttachEndpoint gives the host an adapter with the endpoint's address, until the next boot, and keeps the adapter out of DNS.
+	// AttachEndpoint adds an adapter with the endpoint's address to the host, until the next boot, and disables DNS
+	// registration of the adapter.
 	AttachEndpoint struct{ Name string }
-	// DisableDNSRegistration keeps the adapter of an endpoint out of DNS.
+	// DisableDNSRegistration disables DNS registration of an endpoint's adapter.
 	DisableDNSRegistration struct{ Endpoint, Adapter string }
-	// DeleteNetwork removes an HNS network with its endpoints.
+	// DeleteNetwork deletes an HNS network with its endpoints.
 	DeleteNetwork struct{ Network string }
-	// KillProcess ends a process that runs from our folders, such as a container shim.
+	// KillProcess kills a process that runs from the operator's directories, such as a container shim.
 	KillProcess struct{ Process host.Process }
-	// RemovePath removes a file, link or folder. With Keep, a folder loses only what is not in Keep.
+	// RemovePath removes a file, link or directory. With Keep, only entries of a directory that are not in Keep are
+	// removed.
 	RemovePath struct {
 		Path string
 		Keep []string
 	}
-	// RestoreService gives a service back the configuration that it had before us.
+	// RestoreService restores the original configuration of a service.
 	RestoreService struct{ Service host.Service }
 )
 

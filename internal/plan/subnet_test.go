@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// pods have addresses of the node's pod subnet, so a node that is given another one is drained for it.
+// pods have addresses of the node's pod subnet, so a node with a new subnet is drained.
 func TestAnotherPodSubnetIsFeltByPods(t *testing.T) {
 	before, after := clusterInputs(), clusterInputs()
 	after.PodSubnet = "10.132.9.0/24"
@@ -31,7 +31,7 @@ func TestAnotherPodSubnetIsFeltByPods(t *testing.T) {
 			if p := plan.Make(m.Facts, made(t, after)); !felt(p) {
 				t.Errorf("no pod feels\n%s", text(p))
 			}
-			// The agent's service, which has the former spec, leaves that to the operator.
+			// The agent's service, which has the former spec, leaves the change to the operator.
 			if p := plan.Make(m.Facts, made(t, before)); felt(p) {
 				t.Errorf("of its own accord pods feel\n%s", text(p))
 			}

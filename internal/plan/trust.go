@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// The authorities that the whole machine trusts. Programs that run see a change of Windows' store of roots: none is
-// restarted for one.
+// Authorities that the machine trusts. Running programs detect changes of the Windows root store, so no program is
+// restarted.
 
 func (m *maker) trustCertificates() {
 	for _, certificate := range m.spec.TrustedCertificates {
@@ -20,15 +20,15 @@ func (m *maker) trustCertificates() {
 	}
 }
 
-// trustedCertificate takes an authority out of the store, unless it was there before us.
+// trustedCertificate removes an authority from the store, unless the authority was trusted originally.
 func (r *restorer) trustedCertificate(fingerprint string) {
 	if !r.facts.Ledger.TrustedCertificates[fingerprint] && r.facts.trusts(fingerprint) {
 		r.add(DistrustCertificate{Fingerprint: fingerprint}, false)
 	}
 }
 
-// WithForeignCertificate records that others also make the machine trust an authority: it stays when we no longer need
-// it, like one that existed before us.
+// WithForeignCertificate records that another program also makes the machine trust an authority. Like an original
+// entry, the authority remains when the node no longer needs it.
 func (l Ledger) WithForeignCertificate(fingerprint string) Ledger {
 	l.TrustedCertificates = maps.Clone(l.TrustedCertificates)
 	if l.TrustedCertificates == nil {
@@ -42,8 +42,8 @@ func (f Facts) trusts(fingerprint string) bool {
 	return containsFold(f.TrustedCertificates, fingerprint)
 }
 
-// rememberCertificates adds those of the spec, and those that an older operator has put into the store: they are as if
-// not there before.
+// rememberCertificates adds the certificates of the spec, and the certificates that a legacy operator imported.
+// Imported certificates are recorded as missing originally.
 func rememberCertificates(facts Facts, spec nodespec.NodeSpec, left leftovers) map[string]bool {
 	var names []string
 	for _, certificate := range spec.TrustedCertificates {
@@ -58,7 +58,8 @@ func rememberCertificates(facts Facts, spec nodespec.NodeSpec, left leftovers) m
 	})
 }
 
-// NamedCertificates returns the fingerprints that concern us, those that an older operator has imported among them.
+// NamedCertificates returns the fingerprints in the spec or the ledger, and the fingerprints that a legacy operator
+// imported.
 func NamedCertificates(ledger Ledger, spec nodespec.NodeSpec, imported []string) []string {
 	names := slices.Concat(imported, slices.Collect(maps.Keys(ledger.TrustedCertificates)))
 	for _, certificate := range spec.TrustedCertificates {
@@ -68,14 +69,14 @@ func NamedCertificates(ledger Ledger, spec nodespec.NodeSpec, imported []string)
 	return slices.Compact(names)
 }
 
-// Limits of what a step's name says of an authority.
+// Limits for the description of an authority in step names.
 const (
 	maxSubject       = 100
 	shortFingerprint = 12
 )
 
-// authority names a certificate for people: by its subject, and by a part of the fingerprint, because an authority that
-// renews its certificate has two of one subject.
+// authority describes a certificate by its subject and a part of the fingerprint, because renewed certificates of
+// an authority have the same subject.
 func authority(fingerprint, subject string) string {
 	short := fingerprint[:min(shortFingerprint, len(fingerprint))]
 	printable := strings.Map(func(r rune) rune {

@@ -9,8 +9,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// A running kubelet whose certificate cannot be used now is not restarted, and keeps the file that it has read. If the
-// certificate can be used again without a new one, the next plan restarts the kubelet with the new file.
+// A running kubelet with a temporarily unusable certificate is not restarted, and its configuration file is not
+// changed. If the certificate becomes usable again without a new one, the next plan restarts the kubelet with the
+// new file.
 func TestARunningServiceThatCannotRestartKeepsItsFiles(t *testing.T) {
 	const path = `C:\k\kubelet.conf`
 	for name, c := range map[string]struct{ begin, end func(*model) }{
@@ -49,7 +50,7 @@ func TestARunningServiceThatCannotRestartKeepsItsFiles(t *testing.T) {
 	}
 }
 
-// The access to a file is corrected at once, also while its service cannot be restarted.
+// The access of a file is corrected immediately, even while its service cannot be restarted.
 func TestTheAccessToAFileIsCorrectedWhileItsServiceCannotRestart(t *testing.T) {
 	const path = `C:\k\kubelet.conf`
 	m, spec := fresh(), node()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestMain lets the test's own program be the one that kubectl calls to complete a line.
+// TestMain allows the test program to act as the program that kubectl calls to complete a line.
 func TestMain(m *testing.M) {
 	if !strings.Contains(filepath.Base(os.Args[0]), "windows") {
 		os.Exit(m.Run())

@@ -53,7 +53,7 @@ oc windows once the program kubectl-windows is on the PATH.`,
 	return root
 }
 
-// invocation is how a program is called: kubectl runs kubectl-windows as kubectl windows.
+// invocation returns the command line of a program: kubectl runs kubectl-windows as kubectl windows.
 func invocation(program string) string {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
 	if before, after, is := strings.Cut(name, "-"); is && (before == "kubectl" || before == "oc") {
@@ -62,8 +62,8 @@ func invocation(program string) string {
 	return "kubectl windows"
 }
 
-// Arguments are those that a program was called with. As kubectl_complete-windows, which kubectl calls to complete a line,
-// it does what cobra's hidden command for that does.
+// Arguments returns the arguments of a program. kubectl calls kubectl_complete-windows to complete a line;
+// under that name, the program runs cobra's hidden command for completion.
 func Arguments(called []string) []string {
 	program, _, isCompletion := strings.Cut(strings.TrimSuffix(filepath.Base(called[0]), ".exe"), "_complete-")
 	if isCompletion && (program == "kubectl" || program == "oc") {

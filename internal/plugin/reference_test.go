@@ -25,7 +25,7 @@ func commands() *cobra.Command {
 	return New(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{}, "test")
 }
 
-// documented are the commands below one, in the order of their names, each before those below itself.
+// documented returns the commands below a command, sorted by name, each before its subcommands.
 func documented(root *cobra.Command) []*cobra.Command {
 	var list []*cobra.Command
 	for _, c := range root.Commands() {
@@ -36,12 +36,12 @@ func documented(root *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// named is the name of a command behind kubectl windows.
+// named returns the name of a command after kubectl windows.
 func named(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().CommandPath()+" ")
 }
 
-// reference is what each command says of itself.
+// reference returns the help of each command as a document.
 func reference(root *cobra.Command) string {
 	var text strings.Builder
 	for _, c := range documented(root) {

@@ -18,11 +18,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// platforms are those that have a form of the script of their own, and those that have the common one.
+// platforms lists the platforms with their own form of the script, and platforms with the common form.
 var platforms = []configv1.PlatformType{configv1.AWSPlatformType, configv1.AzurePlatformType, configv1.GCPPlatformType,
 	configv1.VSpherePlatformType, configv1.NutanixPlatformType, configv1.NonePlatformType}
 
-// newUserDataCommand returns the command that shows the script with which new Machines begin.
+// newUserDataCommand returns the command that shows the startup script of new Machines.
 func newUserDataCommand(a *cmdutil.Access) *cobra.Command {
 	platform := ""
 	c := &cobra.Command{
@@ -41,7 +41,7 @@ key.`,
 	c.Flags().StringVar(&platform, "platform", "", "platform of the machines. One of: "+platformNames())
 	if err := c.RegisterFlagCompletionFunc("platform",
 		cobra.FixedCompletions(strings.Split(platformNames(), ", "), cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag
+		panic(err) // unknown flag
 	}
 	return c
 }

@@ -2,8 +2,8 @@ package podexec
 
 import "encoding/json"
 
-// kubectl windows gather runs CollectCommand of the operator's program. CollectTimeout is its flag for the time limit of one
-// host. Each side may be of an earlier or a later release than the other.
+// kubectl windows gather runs CollectCommand of the operator's program. CollectTimeout is the flag for the time
+// limit of one host. Either side may be of an earlier or a later release than the other side.
 const (
 	CollectCommand = "collect"
 	CollectTimeout = "host-timeout"
@@ -17,23 +17,23 @@ type CollectRequest struct {
 // CollectedHost is a host to collect data from.
 type CollectedHost struct {
 	Name string `json:"name"` // of the WindowsInstance
-	// Logs asks for the ends of its services' logs too.
+	// Logs requests the ends of the logs of the host's services, too.
 	Logs bool `json:"logs,omitempty"`
 }
 
-// CollectReport is the output of the command for one host, in a line of its own as soon as it is known.
+// CollectReport is the output of the command for one host, written as a separate line when available.
 type CollectReport struct {
 	Name string `json:"name"`
-	// Error is why the operator cannot log in to the host; empty when it can.
+	// Error is the reason for a failed login to the host; empty after a successful login.
 	Error string `json:"error,omitempty"`
-	// Found has the facts of the host and the data that its agent has collected; nil if the agent has not reported.
+	// Found contains the facts of the host and the data collected by its agent; nil if the agent has not reported.
 	Found json.RawMessage `json:"found,omitempty"`
-	// Plan is what the operator would change on the host now, in words, or why that is not known.
+	// Plan describes the pending changes of the host, or the reason that these are unknown.
 	Plan string `json:"plan,omitempty"`
-	// Runs are what the agent has said when verbs were run last on the host, in words.
+	// Runs describes the output of the latest agent commands on the host.
 	Runs string `json:"runs,omitempty"`
-	// Logs are the ends of the logs of services.
+	// Logs holds the ends of the logs of services.
 	Logs map[string][]byte `json:"logs,omitempty"`
-	// Gaps are what could not be read although the operator could log in.
+	// Gaps lists the data that could not be read after a successful login.
 	Gaps []string `json:"gaps,omitempty"`
 }

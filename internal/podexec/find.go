@@ -20,7 +20,7 @@ const (
 	containerName = "manager"
 )
 
-// find returns the pod of the operator that leads.
+// find returns the pod of the operator that is the leader.
 func find(ctx context.Context, clientset kubernetes.Interface, namespace string) (*corev1.Pod, error) {
 	pods, err := clientset.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: operatorLabel})
 	if err != nil {
@@ -38,8 +38,8 @@ func find(ctx context.Context, clientset kubernetes.Interface, namespace string)
 	return pod, nil
 }
 
-// leading returns the ready pod that holds the Lease; without a Lease that tells, the one that runs longest, since
-// others wait for it. It returns nil when none is ready.
+// leading returns the ready pod that holds the Lease. If no ready pod holds the Lease, leading returns the
+// oldest ready pod, because newer pods wait for it. It returns nil without a ready pod.
 func leading(pods []corev1.Pod, lease *coordinationv1.Lease) *corev1.Pod {
 	var chosen *corev1.Pod
 	for i := range pods {
@@ -55,7 +55,8 @@ func leading(pods []corev1.Pod, lease *coordinationv1.Lease) *corev1.Pod {
 	return chosen
 }
 
-// holds reports whether a pod holds the Lease. The holder's identity begins with its host name, which is the pod's name.
+// holds reports whether a pod holds the Lease. The holder's identity begins with its host name, which is the
+// pod's name.
 func holds(pod *corev1.Pod, lease *coordinationv1.Lease) bool {
 	if lease == nil || lease.Spec.HolderIdentity == nil {
 		return false
@@ -75,7 +76,7 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// states says how the pods are that are not ready.
+// states describes the phases of the pods.
 func states(pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return "there is none"

@@ -1,5 +1,5 @@
-// Package podexec runs commands of the operator's program in the operator's pod, where its rights, its key and its
-// payload are.
+// Package podexec runs commands of the operator's program in the operator's pod, which has the operator's
+// rights, key and payload.
 package podexec
 
 import (
@@ -25,14 +25,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cmdutil"
 )
 
-// program is the operator's program in its image.
+// program is the operator's program in the image.
 const program = "/usr/bin/wmco"
 
-// attached has the program end when its standard input ends: a program that was started in a pod does not notice by
-// itself that whoever started it is gone.
+// attached makes the program end when its standard input ends: a program in a pod does not notice by itself
+// that the caller has disconnected.
 const attached = "--attached"
 
-// Streams are the streams of a command. What In has is its input, behind which that stays open; it may be nil.
+// Streams holds the streams of a command. The standard input is the content of In, and stays open afterwards;
+// In may be nil.
 type Streams struct {
 	In          io.Reader
 	Out, ErrOut io.Writer
@@ -43,20 +44,20 @@ type Runner interface {
 	Run(ctx context.Context, arguments []string, streams Streams) (status int, err error)
 }
 
-// ExitStatus ends the program with the status of a command in the operator's pod, which has printed why.
+// ExitStatus ends the program with the status of a command in the operator's pod, which has printed the reason.
 type ExitStatus int
 
 func (s ExitStatus) Error() string {
 	return fmt.Sprintf("the operator's command has ended with status %d", int(s))
 }
 
-// Pod runs commands in the pod of the operator that leads.
+// Pod runs commands in the pod of the leading operator.
 type Pod struct{ access *cmdutil.Access }
 
-// New returns the runner for the cluster that the flags name.
+// New returns the runner for the cluster selected by the flags.
 func New(a *cmdutil.Access) Pod { return Pod{access: a} }
 
-// Run runs a command. It returns when the command has ended, or with the context, and then the command ends too.
+// Run runs a command. It returns when the command or the context ends; the end of the context also ends the command.
 func (p Pod) Run(ctx context.Context, arguments []string, streams Streams) (int, error) {
 	config, err := p.access.Config()
 	if err != nil {
@@ -84,14 +85,14 @@ func (p Pod) Run(ctx context.Context, arguments []string, streams Streams) (int,
 
 // Exit statuses of the operator's program besides 0 and 1. Go programs that crash exit with 2.
 const (
-	// Found means that a command has found something.
+	// Found means that a command has found changes or failures.
 	Found = 3
-	// UnknownFlag means that the program lacks a flag, or the command: the first flag of each command is attached, which the
-	// program itself does not have.
+	// UnknownFlag means that the program lacks a flag or the command: the first flag of each command is
+	// attached, which the program itself lacks.
 	UnknownFlag = 64
 )
 
-// checkStatus explains an exit status that is no result of a command.
+// checkStatus returns an error for an exit status that is no result of a command.
 func checkStatus(pod, command string, status int) error {
 	switch status {
 	case 0, 1, Found:
@@ -107,8 +108,8 @@ func checkStatus(pod, command string, status int) error {
 		"Try again; if it fails again, attach the output to a support case", pod, status)
 }
 
-// explained says of a command that could not run which right is missing. The libraries keep no more of a refusal than its
-// text, so the API server is asked.
+// explained adds the missing right to the error of a command that could not run. The libraries keep only the
+// text of a refusal, so the right is checked with the API server.
 func explained(ctx context.Context, clientset kubernetes.Interface, pod *corev1.Pod, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -124,7 +125,7 @@ func explained(ctx context.Context, clientset kubernetes.Interface, pod *corev1.
 	return cmdutil.Explained(apierrors.NewForbidden(corev1.Resource("pods/exec"), pod.Name, err))
 }
 
-// stream runs the command. Its standard input stays open until it has ended, or the context does.
+// stream runs the command. The standard input stays open until the command or the context ends.
 func (p Pod) stream(ctx context.Context, executor remotecommand.Executor, streams Streams) (int, error) {
 	open, hold := io.Pipe()
 	defer func() { _ = hold.Close() }()
@@ -143,8 +144,8 @@ func (p Pod) stream(ctx context.Context, executor remotecommand.Executor, stream
 	return 0, err
 }
 
-// commandLine is the operator's own with a command in it: the flags say where the payload is, and what is allowed. The
-// flag that all commands have is the first of the command's: see UnknownFlag.
+// commandLine returns the operator's command line with the command appended: its flags define the payload
+// directory and the allowed algorithms. The common flag of all commands is the first flag: see UnknownFlag.
 func commandLine(container corev1.Container, arguments []string) []string {
 	line := []string{program}
 	if len(container.Command) > 0 {
@@ -153,7 +154,7 @@ func commandLine(container corev1.Container, arguments []string) []string {
 	return slices.Concat(line, container.Args, []string{arguments[0], attached}, arguments[1:])
 }
 
-// operatorContainer is the container of the operator among those of its pod.
+// operatorContainer returns the container of the operator in its pod.
 func operatorContainer(pod *corev1.Pod) corev1.Container {
 	for _, container := range pod.Spec.Containers {
 		if container.Name == containerName {
@@ -163,7 +164,7 @@ func operatorContainer(pod *corev1.Pod) corev1.Container {
 	return pod.Spec.Containers[0]
 }
 
-// executorFor uses a WebSocket, and SPDY with API servers and proxies that do not.
+// executorFor uses a WebSocket, and SPDY for API servers and proxies without WebSockets.
 func executorFor(config *rest.Config, clientset kubernetes.Interface, pod *corev1.Pod, container string,
 	command []string) (remotecommand.Executor, error) {
 	url := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).

@@ -31,20 +31,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cmdutil"
 )
 
-// cluster is an API server with pods of the operator, in which commands can be run.
+// cluster is an API server with pods of the operator that run commands.
 type cluster struct {
 	pods  []corev1.Pod
 	lease *coordinationv1.Lease
-	// noSockets refuses WebSockets, as old API servers do, and forbidden the right to run commands.
+	// noSockets refuses WebSockets, as old API servers do, and forbidden refuses the right to run commands.
 	noSockets, forbidden bool
-	// program is what runs in a pod.
+	// program runs in a pod.
 	program func(arguments []string, in io.Reader, out, errOut io.Writer) (status int)
 
-	ran     atomic.Value // string: the pod in which something ran
+	ran     atomic.Value // string: the pod that ran a command
 	sockets atomic.Int32
 }
 
-// runner returns what runs commands in the cluster.
+// runner returns a Pod for running commands in the cluster.
 func (c *cluster) runner(t *testing.T) Pod {
 	t.Helper()
 	server := httptest.NewServer(c)
@@ -85,7 +85,7 @@ func failure(reason metav1.StatusReason, code int32, message string) metav1.Stat
 func answer(w http.ResponseWriter, code int, object any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(object) // the client would say so
+	_ = json.NewEncoder(w).Encode(object) // the client would report the error
 }
 
 // exec serves a command over a WebSocket or SPDY.
@@ -141,7 +141,7 @@ func (c *cluster) execSPDY(w http.ResponseWriter, r *http.Request, command []str
 	_, _ = streams[corev1.StreamTypeError].Write(ended(status))
 }
 
-// ended is how a kubelet says with which status a command has ended.
+// ended returns the message of a kubelet for the exit status of a command.
 func ended(status int) []byte {
 	result := metav1.Status{Status: metav1.StatusSuccess}
 	if status != 0 {
@@ -149,11 +149,11 @@ func ended(status int) []byte {
 		result.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{
 			{Type: remotecommand.ExitCodeCauseType, Message: fmt.Sprint(status)}}}
 	}
-	encoded, _ := json.Marshal(result) // it has no cycles
+	encoded, _ := json.Marshal(result) // without cycles
 	return encoded
 }
 
-// operatorPod is a pod of the operator.
+// operatorPod returns a pod of the operator.
 func operatorPod(name string, ready corev1.ConditionStatus, change ...func(*corev1.Pod)) corev1.Pod {
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cmdutil.DefaultNamespace, Name: name},
@@ -204,7 +204,7 @@ func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
 	runs, gone := make(chan struct{}), make(chan struct{})
 	c.program = func(_ []string, in io.Reader, _, _ io.Writer) int {
 		close(runs)
-		_, _ = io.Copy(io.Discard, in) // until the other end is gone
+		_, _ = io.Copy(io.Discard, in) // until the caller disconnects
 		close(gone)
 		return 0
 	}
@@ -224,7 +224,7 @@ func TestAnInterruptedCommandEndsInThePodToo(t *testing.T) {
 	}
 }
 
-// ends is a program that ends with a status, and says nothing.
+// ends returns a program that ends with a status and prints nothing.
 func ends(status int) func([]string, io.Reader, io.Writer, io.Writer) int {
 	return func([]string, io.Reader, io.Writer, io.Writer) int { return status }
 }

@@ -1,29 +1,29 @@
 // Package policy is the common part of all decisions of the operator: a chain of named checks, which reads as a
-// specification, and its result. Each subject has a package of its own below this one. All are pure functions: they get
-// facts and the time, read nothing, and change nothing.
+// specification, and its result. Each subject has its own package below this one. All decisions are pure functions of
+// facts and the time: they read nothing, and change nothing.
 package policy
 
 // Decision is the result of a chain of checks.
 type Decision struct {
 	Allowed bool
-	// Check is the name of the check that decided; empty when all passed.
+	// Check is the name of the failed check; empty if all checks passed.
 	Check string
-	// Reason is a condition's reason when it is not allowed.
+	// Reason is a condition's reason if the decision is not allowed.
 	Reason string
-	// Message says why in words for an administrator.
+	// Message is the explanation for an administrator.
 	Message string
-	// Passes is true when what stands in the way goes within moments, by what others are about to do.
+	// Passes is true if other clients are about to resolve the refusal within moments.
 	Passes bool
 }
 
-// Check is one named rule, and the reason to give when it is broken.
+// Check is one named rule, and the reason of its violation.
 type Check[T any] struct {
 	Name, Reason string
-	// Broken says in words how the rule is broken; it returns an empty message when the rule is kept.
+	// Broken returns a message about the violation, or "" if the rule is met.
 	Broken func(T) string
 }
 
-// Decide runs the checks in order until one is broken. allowed is the message when none is.
+// Decide runs the checks in order until one fails. allowed is the message if all checks pass.
 func Decide[T any](subject T, allowed string, checks []Check[T]) Decision {
 	for _, c := range checks {
 		if message := c.Broken(subject); message != "" {

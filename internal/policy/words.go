@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Enumerate writes a list as in a sentence: "a, b and c".
+// Enumerate formats a list as in a sentence: "a, b and c".
 func Enumerate(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -14,7 +14,7 @@ func Enumerate(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// ShortDuration writes 2h30m0s as 2h30m.
+// ShortDuration formats 2h30m0s as 2h30m.
 func ShortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -13,20 +13,20 @@ import (
 	"testing"
 )
 
-// unsafeNames are what makes a client that follows redirects, by the import path of their package. Each name is an error
-// wherever it is used.
+// unsafeNames lists functions and variables that create clients that follow redirects, by the import path of
+// the package. Each use is an error.
 var unsafeNames = map[string][]string{
 	"net/http":                   {"DefaultClient", "Get", "Head", "Post", "PostForm"},
-	"k8s.io/client-go/transport": {"New"}, // it takes no rest.Config, so none that refuses redirects
+	"k8s.io/client-go/transport": {"New"}, // without a rest.Config, and thus without refusing redirects
 }
 
-// configSources are what makes a configuration of a client of the API server, by the name of the function or method.
+// configSources lists the functions and methods that create a client configuration for the API server.
 var configSources = []string{
 	"ToRESTConfig", "ClientConfig", "GetConfig", "GetConfigOrDie", "GetConfigWithContext", "InClusterConfig", "AnonymousConfig",
 	"BuildConfigFromFlags", "BuildConfigFromKubeconfigGetter", "RESTConfigFromKubeConfig",
 }
 
-// followers returns the places in a Go file where a client is made that follows redirects: an http.Client without
+// followers returns the positions in a Go file that create a client that follows redirects: an http.Client without
 // CheckRedirect, an unsafe name, or a configuration of client-go in a function that does not call Refuse.
 func followers(name string, source any) ([]string, error) {
 	set := token.NewFileSet()
@@ -56,9 +56,9 @@ func followers(name string, source any) ([]string, error) {
 type finder struct {
 	set     *token.FileSet
 	imports map[string]string
-	// refuses reports whether the present declaration calls Refuse.
+	// refuses reports whether the current declaration calls Refuse.
 	refuses bool
-	// allowed are uses of http.Client that make none that follows redirects.
+	// allowed holds uses of http.Client that create no client that follows redirects.
 	allowed map[ast.Node]bool
 	found   []string
 }
@@ -96,7 +96,7 @@ func (f *finder) callsRefuse(node ast.Node) (calls bool) {
 
 func (f *finder) visit(node ast.Node) bool {
 	switch n := node.(type) {
-	case *ast.StarExpr: // a type, of a client that somebody else has made
+	case *ast.StarExpr: // the type of an existing client
 		f.allowed[n.X] = true
 	case *ast.CompositeLit:
 		if f.is(n.Type, "net/http", "Client") && slices.ContainsFunc(n.Elts, setsCheckRedirect) {
@@ -107,7 +107,7 @@ func (f *finder) visit(node ast.Node) bool {
 		}
 	case *ast.CallExpr:
 		path, name := f.qualified(n.Fun)
-		ofManager := name == "GetConfig" && path == "" // a method of controller-runtime's manager, which returns its own
+		ofManager := name == "GetConfig" && path == "" // the manager's method returns its own configuration
 		if slices.Contains(configSources, name) && !ofManager && !f.refuses {
 			f.report(n, "%s without redirect.Refuse", name)
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// maxLocation limits the part of a redirect's target that an error repeats, in bytes.
+// maxLocation is the maximum length of a redirect's target in an error, in bytes.
 const maxLocation = 256
 
-// Refuse makes every client of a configuration fail on a redirect instead of following it. The API server passes redirects of a
-// kubelet on to its own clients, and client-go adds the user's credentials to each request, whatever its target is.
-// Sources: k8s.io/kubernetes, pkg/registry/core/node/rest/proxy.go, where ProxyREST sets no RejectForwardingRedirects;
-// k8s.io/client-go, transport/round_trippers.go.
+// Refuse makes every client of a configuration fail on a redirect instead of following it. The API server
+// forwards redirects of a kubelet to its own clients, and client-go adds the user's credentials to each
+// request, regardless of the target. Sources: k8s.io/kubernetes, pkg/registry/core/node/rest/proxy.go, where
+// ProxyREST sets no RejectForwardingRedirects; k8s.io/client-go, transport/round_trippers.go.
 func Refuse(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return refusingTransport{next} })
 }
@@ -33,7 +33,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("it answered with %s, a redirect to %q, which is not followed", text.Plain(e.Status, maxLocation), text.Plain(e.location, maxLocation))
 }
 
-// refusingTransport returns an error in place of a redirect.
+// refusingTransport returns an error for a redirect.
 type refusingTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

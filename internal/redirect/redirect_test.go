@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// redirecting serves this redirect in place of the API server, and reports the credentials that arrive at its target.
+// redirecting serves a redirect as a fake API server, and records the credentials that arrive at the target.
 func redirecting(t *testing.T, status int) (config *rest.Config, received *string) {
 	t.Helper()
 	received = new(string)

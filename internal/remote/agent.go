@@ -9,20 +9,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Agent is the agent's program.
+// Agent is the agent executable.
 type Agent struct {
-	// SHA256 is the lowercase hex digest of the program, Size its length in bytes.
+	// SHA256 is the lowercase hex digest of the executable, Size its length in bytes.
 	SHA256 string
 	Size   int64
-	// Open reads the program, whose content was compared with the digest. It is called only when the host lacks the program.
+	// Open opens the executable after verification of the content against the digest. It is called only if the host
+	// lacks the executable.
 	Open func() (io.ReadCloser, error)
 }
 
 var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// EnsureAgent brings the agent to the host, to the folder in which it lands, if it is not there with its size, and
-// returns its path and whether it was sent. Only administrators can write there, so a file with its name was sent by an
-// operator. progress may be nil; see Upload.
+// EnsureAgent copies the agent to the landing directory unless the host already has a file of that size there. It
+// returns the path and whether the agent was copied. Only administrators can write to the directory, so a file with
+// that name was copied by an operator. progress may be nil; see Upload.
 func (c *Connection) EnsureAgent(ctx context.Context, agent Agent, progress func(done, total int64)) (path string,
 	sent bool, err error) {
 	if !hexDigest.MatchString(agent.SHA256) {

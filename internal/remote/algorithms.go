@@ -8,15 +8,15 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// legacyAlgorithms are what old SSH servers need and an administrator may allow: their weaknesses are known, and still
-// cost an attacker on the way some work. What is broken outright (arcfour, ssh-dss, 3des-cbc,
+// legacyAlgorithms are the SSH algorithms that an administrator may allow for old servers. Their weaknesses are known
+// but still require effort from an on-path attacker. Broken algorithms (arcfour, ssh-dss, 3des-cbc,
 // diffie-hellman-group1-sha1) cannot be allowed.
 var legacyAlgorithms = []string{
 	ssh.InsecureKeyExchangeDH14SHA1, ssh.InsecureKeyExchangeDHGEXSHA1, ssh.InsecureCipherAES128CBC, ssh.HMACSHA1,
 	ssh.InsecureHMACSHA196, ssh.KeyAlgoRSA,
 }
 
-// ParseLegacyAlgorithms reads names of algorithms, separated by commas, for Dialer.LegacyAlgorithms.
+// ParseLegacyAlgorithms parses comma-separated names of algorithms for Dialer.LegacyAlgorithms.
 func ParseLegacyAlgorithms(list string) ([]string, error) {
 	var names []string
 	for name := range strings.SplitSeq(list, ",") {
@@ -33,14 +33,14 @@ func ParseLegacyAlgorithms(list string) ([]string, error) {
 	return names, nil
 }
 
-// algorithms are what is offered to a server.
+// algorithms are the SSH algorithms offered to a server.
 type algorithms struct {
 	keyExchanges, ciphers, macs, hostKeys, signatures []string
 }
 
-// offeredAlgorithms are those without known weaknesses, then those of legacy that may be allowed. The host-key
-// algorithms of the pinned key come first: a server with several keys must present the one that was seen before. In
-// FIPS mode the SSH library leaves out what is not approved.
+// offeredAlgorithms returns the algorithms without known weaknesses, followed by the allowed legacy algorithms.
+// Host-key algorithms for the pinned key come first: a server with several keys must present the pinned one. In FIPS
+// mode the SSH library omits algorithms that are not approved.
 func offeredAlgorithms(legacy []string, pinned *HostKey) algorithms {
 	modern, insecure := ssh.SupportedAlgorithms(), ssh.InsecureAlgorithms()
 	allowed := func(known []string) []string {
@@ -79,7 +79,6 @@ func rank(first []string, name string) int {
 	return 1
 }
 
-// algorithmsOfKey returns the signature algorithms for a type of key.
 func algorithmsOfKey(keyType string) []string {
 	if keyType == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA}
@@ -87,7 +86,7 @@ func algorithmsOfKey(keyType string) []string {
 	return []string{keyType}
 }
 
-// loginSigner limits an RSA key to the signature algorithms that are offered.
+// loginSigner restricts an RSA key to the offered signature algorithms.
 func (a algorithms) loginSigner(signer ssh.Signer) (ssh.Signer, error) {
 	rsaSigner, ok := signer.(ssh.AlgorithmSigner)
 	if !ok || signer.PublicKey().Type() != ssh.KeyAlgoRSA {
@@ -96,8 +95,8 @@ func (a algorithms) loginSigner(signer ssh.Signer) (ssh.Signer, error) {
 	return ssh.NewSignerWithAlgorithms(rsaSigner, a.signatures)
 }
 
-// allowHint says how an administrator lets the operator speak with a server that has nothing better; empty when nothing
-// that the server offers may be allowed.
+// allowHint describes how an administrator can allow the algorithms of a server that offers only legacy algorithms.
+// It returns an empty string if none of the offered algorithms may be allowed.
 func allowHint(offered []string) string {
 	var names []string
 	for _, name := range offered {

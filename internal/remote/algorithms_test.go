@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// offered returns the names of algorithms in the operator's first packet (SSH_MSG_KEXINIT, RFC 4253, 7.1), as an
-// attacker on the way reads it.
+// offered returns the names of algorithms in the operator's first packet (SSH_MSG_KEXINIT, RFC 4253, 7.1), as visible
+// to an on-path attacker.
 func offered(t *testing.T, d *remote.Dialer) []string {
 	t.Helper()
 	var names []string
@@ -137,7 +137,7 @@ func TestParseLegacyAlgorithms(t *testing.T) {
 func TestAServerWithOldAlgorithmsSaysWhichFlagAllowsThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		configure func(*ssh.ServerConfig)
-		allowed   string // in the hint; empty: there is none
+		allowed   string // in the hint; empty for no hint
 	}{
 		"one that may be allowed": {func(c *ssh.ServerConfig) {
 			c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH14SHA1}

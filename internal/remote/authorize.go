@@ -15,20 +15,19 @@ import (
 )
 
 const (
-	// administratorsKeys is the file that OpenSSH for Windows reads for members of the group Administrators, as its own
-	// configuration has it.
+	// administratorsKeys is the default file of OpenSSH for Windows for members of the group Administrators.
 	administratorsKeys = "/C:/ProgramData/ssh/administrators_authorized_keys"
-	// ownKeys is the file for all others, below their profile.
+	// ownKeys is the file of all other users, relative to the profile directory.
 	ownKeys = ".ssh/authorized_keys"
-	// longestKeys is more than any such file has, in bytes.
+	// longestKeys is the maximum size of an authorized keys file in bytes; real files are smaller.
 	longestKeys = 1 << 20
 )
 
-// Authorize makes a host accept a public key for the user, who is logged in with another one: the key is added to
-// C:\ProgramData\ssh\administrators_authorized_keys or to the user's own .ssh\authorized_keys, whichever has let the
-// user in. The file is written in place, so that it keeps its access list, without which sshd refuses it. Keys that are
-// there already stay, and nothing is written if the key is among them. The file is read again before success is
-// reported.
+// Authorize adds a public key for the user, who is logged in with another key. The key is added to
+// C:\ProgramData\ssh\administrators_authorized_keys or to the user's own .ssh\authorized_keys, depending on the file
+// that authorized the current login. The file is written in place to preserve its access list, without which sshd
+// rejects the file. Existing keys are kept, and nothing is written if the key is already listed. Authorize reads the
+// file again before it reports success.
 func Authorize(ctx context.Context, connection *Connection, publicKey ssh.PublicKey, user string) error {
 	if publicKey == nil {
 		return errors.New("authorize a public key: there is none")
@@ -60,8 +59,8 @@ func authorize(s *fileSession, key ssh.PublicKey, user string, loggedInWith ssh.
 	return nil
 }
 
-// authorizedKeys finds the file by which the user is let in, and reads it: the first that accepts the key which the
-// user is logged in with, or else the first that is there.
+// authorizedKeys returns the name and the content of the file that authorized the login: the first file that accepts
+// the key of the current login, or else the first existing file.
 func authorizedKeys(s *fileSession, user string, loggedInWith ssh.PublicKey) (name string, content []byte, err error) {
 	candidates := []string{administratorsKeys, path.Join(profile(s, user), ownKeys)}
 	for _, candidate := range candidates {
@@ -85,7 +84,7 @@ func authorizedKeys(s *fileSession, user string, loggedInWith ssh.PublicKey) (na
 		windowsPath(candidates[0]), windowsPath(candidates[1]))
 }
 
-// profile returns the user's home, where an SFTP session begins.
+// profile returns the user's home directory, where an SFTP session starts.
 func profile(s *fileSession, user string) string {
 	if home, err := s.RealPath("."); err == nil {
 		if _, err := sftpPath(windowsPath(home)); err == nil && strings.Count(home, "/") > 2 {
@@ -95,7 +94,7 @@ func profile(s *fileSession, user string) string {
 	return path.Join("/C:/Users", account(user))
 }
 
-// account returns the user's name without its domain: Windows names the profile of DOMAIN\user and of user@domain so.
+// account returns the user name without the domain, as Windows names the profile of DOMAIN\user and of user@domain.
 func account(user string) string {
 	_, name, found := strings.Cut(user, `\`)
 	if !found {
@@ -119,7 +118,7 @@ func readKeys(s *fileSession, name string) ([]byte, error) {
 	return content, nil
 }
 
-// accepts reports whether the key is in the list, without options that might keep it from being accepted.
+// accepts reports whether the list contains the key without options that could prevent a login.
 func accepts(content []byte, key ssh.PublicKey) bool {
 	for line := range bytes.Lines(content) {
 		known, _, options, _, err := ssh.ParseAuthorizedKey(line)
@@ -130,7 +129,7 @@ func accepts(content []byte, key ssh.PublicKey) bool {
 	return false
 }
 
-// addition is what comes to the end of the list, with lines that end as those which are there.
+// addition returns the line to append to the list, with the line ending of the existing lines.
 func addition(content []byte, key ssh.PublicKey) []byte {
 	end := "\n"
 	if bytes.Contains(content, []byte("\r\n")) {
@@ -138,13 +137,13 @@ func addition(content []byte, key ssh.PublicKey) []byte {
 	}
 	line := strings.TrimSuffix(string(ssh.MarshalAuthorizedKey(key)), "\n") + end
 	if len(content) > 0 && !bytes.HasSuffix(content, []byte("\n")) {
-		// Also what an attempt has left that was cut off: a broken line is passed over.
+		// This also terminates a line that an interrupted attempt truncated: sshd skips malformed lines.
 		line = end + line
 	}
 	return []byte(line)
 }
 
-// appendTo writes behind the end of a file that is there, without making it again.
+// appendTo appends data to an existing file without recreating the file.
 func appendTo(s *fileSession, name string, size int64, data []byte) error {
 	file, err := s.OpenFile(name, os.O_WRONLY)
 	if err != nil {

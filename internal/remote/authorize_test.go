@@ -16,7 +16,7 @@ const (
 	ownFile            = "C:/Users/Administrator/.ssh/authorized_keys"
 )
 
-// a host that still has the previous key is given the new one.
+// a host that still has the previous key receives the new key.
 func TestAuthorize(t *testing.T) {
 	fresh := newKey(t)
 	line := fresh.AuthorizedKey()

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// greetingLimit is how much of what a server says first is kept to tell SSH from other protocols.
+// greetingLimit is the maximum number of greeting bytes kept to distinguish SSH from other protocols.
 const greetingLimit = 4096
 
-// Traffic counts what goes to hosts. Many goroutines call it.
+// Traffic counts connections, sessions and bytes sent to hosts. Implementations must be safe for concurrent use.
 type Traffic interface {
-	// Connected counts a connection that is logged in.
+	// Connected counts an authenticated connection.
 	Connected()
-	// Opened counts a session: a run of a program, or file transfers.
+	// Opened counts a session: a program run or a file transfer session.
 	Opened()
-	// Sent counts bytes as they are on the wire.
+	// Sent counts bytes on the wire.
 	Sent(bytes int)
 }
 
@@ -25,7 +25,7 @@ func (uncounted) Connected() {}
 func (uncounted) Opened()    {}
 func (uncounted) Sent(int)   {}
 
-// monitoredConn counts what is sent and received, and keeps the beginning until the handshake is over.
+// monitoredConn counts sent and received bytes, and keeps the first received bytes until the handshake completes.
 type monitoredConn struct {
 	net.Conn
 	traffic Traffic
@@ -53,28 +53,28 @@ func (c *monitoredConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// count returns the number of bytes received so far.
+// count returns the number of received bytes.
 func (c *monitoredConn) count() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.received
 }
 
-// settle ends the keeping of the greeting.
+// settle discards the greeting and stops recording.
 func (c *monitoredConn) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settled, c.greeting = true, nil
 }
 
-// greetingKind is what a server's first bytes look like.
+// greetingKind classifies the first bytes from a server.
 type greetingKind int
 
 const (
-	greetingNone  greetingKind = iota // it said nothing
-	greetingSSH                       // an SSH 2 identification, perhaps after other lines (RFC 4253, 4.2)
+	greetingNone  greetingKind = iota // nothing received
+	greetingSSH                       // an SSH 2 identification, possibly after other lines (RFC 4253, 4.2)
 	greetingOld                       // SSH 1
-	greetingOther                     // something else
+	greetingOther                     // another protocol
 )
 
 func (c *monitoredConn) greetingKind() greetingKind {

@@ -68,7 +68,7 @@ func TestConnect(t *testing.T) {
 	})
 }
 
-// R-068: each way to be unreachable has its reason.
+// R-068: each cause of an unreachable host has its own reason.
 func TestHostsWithoutConnection(t *testing.T) {
 	refused := func(t *testing.T) error {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -132,7 +132,7 @@ func TestHostsWithoutConnection(t *testing.T) {
 	})
 }
 
-// talk is a dialer to something that listens and talks in its own way.
+// talk sets a dialer that connects to a custom protocol implementation.
 func talk(t *testing.T, d *remote.Dialer, talker func(net.Conn)) {
 	d.Dial = func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
@@ -358,7 +358,7 @@ func TestConnectionsThatEnd(t *testing.T) {
 		c := s.connect(d, key)
 		for range 8 {
 			clock.await(keepalive)
-			// Something arrives between two keepalives.
+			// Data arrives between two keepalives.
 			if _, err := c.Exists(t.Context(), `C:\k`); err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Connection is one SSH connection to a host, logged in. Its methods may be called at the same time.
+// Connection is an authenticated SSH connection to a host. Its methods are safe for concurrent use.
 type Connection struct {
 	target  Target
 	hostKey HostKey
@@ -28,7 +28,7 @@ type Connection struct {
 	background sync.WaitGroup
 
 	mu    sync.Mutex
-	cause error // why the connection ended
+	cause error // the reason for the end of the connection
 
 	files files
 }
@@ -44,10 +44,10 @@ func newConnection(d *Dialer, target Target, conn *monitoredConn, client *ssh.Cl
 	return c
 }
 
-// HostKey is the key that the host presented.
+// HostKey returns the key presented by the host.
 func (c *Connection) HostKey() HostKey { return c.hostKey }
 
-// Address returns the IP address of the other end.
+// Address returns the IP address of the remote end.
 func (c *Connection) Address() string {
 	address := c.client.RemoteAddr().String()
 	if host, _, err := net.SplitHostPort(address); err == nil {
@@ -56,10 +56,10 @@ func (c *Connection) Address() string {
 	return address
 }
 
-// Done is closed when the connection has ended.
+// Done returns a channel that is closed when the connection has ended.
 func (c *Connection) Done() <-chan struct{} { return c.done }
 
-// Err is nil while the connection lives, ErrClosed after Close, and an *Error when it was lost.
+// Err returns nil while the connection is open, ErrClosed after Close, and an *Error after a connection loss.
 func (c *Connection) Err() error {
 	select {
 	case <-c.done:
@@ -71,14 +71,14 @@ func (c *Connection) Err() error {
 	return c.cause
 }
 
-// Close ends the connection and everything that runs on it, and waits for its goroutines. It may be called again.
+// Close ends the connection with all of its sessions and waits for its goroutines. Repeated calls are allowed.
 func (c *Connection) Close() {
 	c.abort(ErrClosed)
 	<-c.done
 	c.background.Wait()
 }
 
-// abort ends the connection for the given reason. Everything that waits for the host returns.
+// abort ends the connection for the given reason. All pending operations on the host return.
 func (c *Connection) abort(cause error) {
 	c.mu.Lock()
 	if c.cause == nil {
@@ -88,10 +88,10 @@ func (c *Connection) abort(cause error) {
 	_ = c.conn.Close()
 }
 
-// awaitEnd notes the end of the connection.
+// awaitEnd waits for the end of the connection and records the cause.
 func (c *Connection) awaitEnd() {
 	err := c.client.Wait()
-	// The other end may have said goodbye on a connection that is open still.
+	// The remote end may have ended SSH on a TCP connection that is still open.
 	_ = c.conn.Close()
 	c.mu.Lock()
 	if c.cause == nil {
@@ -101,7 +101,7 @@ func (c *Connection) awaitEnd() {
 	close(c.done)
 }
 
-// lost returns the error for a connection that ended by itself.
+// lost returns the error for a connection that the operator did not close.
 func (c *Connection) lost(err error) *Error {
 	message := "the SSH connection was lost"
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -111,7 +111,7 @@ func (c *Connection) lost(err error) *Error {
 		Next: "the operator retries; check that the host runs and its network is stable"}
 }
 
-// keepAlive asks the host regularly for a sign of life and ends the connection when none comes.
+// keepAlive sends SSH keepalives to the host at an interval and ends the connection after too many missed answers.
 func (c *Connection) keepAlive() {
 	timer := c.clock.NewTimer(c.limits.Keepalive)
 	defer timer.Stop()
@@ -148,15 +148,16 @@ func (c *Connection) keepAlive() {
 	}
 }
 
-// ping waits for any answer of the SSH server; servers refuse this request, which is an answer too.
+// ping waits for any answer of the SSH server. Servers reject this request, but a rejection counts as an answer.
 func (c *Connection) ping() error {
 	_, _, err := c.client.SendRequest("keepalive@openssh.com", true, nil)
 	return err
 }
 
-// do runs work, which waits for the host, and limits it: when w's limit passes, the host counts as hung and the
-// connection is closed. When ctx ends, soft (if any) asks the work to end; if that does not help soon, the connection
-// is closed. Either way the work has ended when do returns. A panic of work is one of the caller, who may recover from it.
+// do runs work, which waits for the host, within the limits of w. When a limit passes, the host counts as hung and
+// the connection is closed. When ctx ends, do calls soft (if any) to stop the work; if the work does not stop soon,
+// the connection is closed. In either case the work has ended when do returns. A panic of work is raised in the
+// caller, which may recover from it.
 func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -184,7 +185,7 @@ func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() 
 		if soft != nil {
 			soft()
 		}
-		// The work gets a request to end and a moment for it, whatever ctx says.
+		// Even after the end of ctx, the work has a moment to stop.
 		end := newWatch(c.clock, "the canceled work to end", c.limits.End)
 		if end.until(context.WithoutCancel(ctx), done) == nil {
 			return err
@@ -198,14 +199,14 @@ func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() 
 	return err
 }
 
-// Panic is what a caller panics with when its work has panicked in another goroutine.
+// Panic is the panic value in a caller of work that panicked in another goroutine.
 type Panic struct {
 	Value any
-	Stack []byte // of that goroutine
+	Stack []byte // stack of the goroutine that panicked
 }
 
-// verdict turns an error of work into what the caller gets: the context's cause and time-outs as they are, the loss of
-// the connection if that is behind it, and otherwise what explain makes of it.
+// verdict maps an error of work to the error returned to the caller. A context's cause is returned unchanged. If the
+// connection was lost, verdict returns the loss. All other errors, including timeouts, are passed to explain.
 func (c *Connection) verdict(ctx context.Context, err error, explain func(error) error) error {
 	var timeout *TimeoutError
 	switch {
@@ -222,7 +223,7 @@ func (c *Connection) verdict(ctx context.Context, err error, explain func(error)
 	return explain(err)
 }
 
-// check asks whether the connection still works, and returns why not.
+// check verifies that the connection still works and returns the reason if it does not.
 func (c *Connection) check(ctx context.Context) error {
 	w := newWatch(c.clock, "an answer of the SSH server", c.limits.ExecStart)
 	err := c.do(ctx, w, nil, c.ping)

@@ -18,7 +18,7 @@ import (
 // first retransmission of a SYN, which comes after one second.
 const minAddressTimeout = 2 * time.Second
 
-// dialTarget opens the TCP connection to the first usable address that accepts it.
+// dialTarget opens a TCP connection to the first usable address that accepts the connection.
 func (d *Dialer) dialTarget(ctx context.Context, target Target) (net.Conn, error) {
 	deadline := d.Clock.Now().Add(d.Limits.Dial)
 	addresses, err := d.resolveTarget(ctx, target)
@@ -44,14 +44,14 @@ func (d *Dialer) dialTarget(ctx context.Context, target Target) (net.Conn, error
 		}
 		failures[address] = err
 	}
-	if len(failures) == 0 { // the name server took all the time
+	if len(failures) == 0 { // name resolution used the full time
 		failures[target.Address] = &TimeoutError{Waiting: "the addresses of the DNS name", Limit: d.Limits.Dial}
 	}
 	return nil, dialError(target, chooseFailure(failures), usable)
 }
 
-// chooseFailure returns the error to report of several addresses: a refusal rather than a timeout, and otherwise that of
-// the lowest address. The order in which the addresses were dialed has no influence, because name servers change it.
+// chooseFailure selects the error to report for several addresses: a refusal rather than a timeout, otherwise the
+// error of the lowest address. The dial order has no influence, because name servers change the order.
 func chooseFailure(failures map[string]error) (chosen error) {
 	for _, address := range slices.Sorted(maps.Keys(failures)) {
 		if err := failures[address]; chosen == nil || isTimeout(chosen) && !isTimeout(err) {
@@ -66,13 +66,13 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// addressTimeout returns the share of the remaining time for the next of count addresses, as net.Dialer divides it: a
-// silent address must not use up the time of the next ones.
+// addressTimeout returns the share of the remaining time for the next of count addresses, divided as in net.Dialer. A
+// silent address must not use up the time of the next addresses.
 func addressTimeout(remaining time.Duration, count int) time.Duration {
 	return max(remaining/time.Duration(count), min(remaining, minAddressTimeout))
 }
 
-// resolveTarget returns the addresses of the target in the order of the resolver. Without a resolver it returns the
+// resolveTarget returns the addresses of the target in the order of the resolver. Without a resolver, it returns the
 // name, which Dial resolves.
 func (d *Dialer) resolveTarget(ctx context.Context, target Target) ([]string, error) {
 	if _, err := netip.ParseAddr(target.Address); err == nil || d.LookUp == nil {
@@ -103,14 +103,14 @@ func (d *Dialer) resolveTarget(ctx context.Context, target Target) ([]string, er
 	return addresses, nil
 }
 
-// usableAddresses returns the addresses that can belong to a host, the one at which the host was reached last first. It
-// returns an error if there are none.
+// usableAddresses returns the addresses that can belong to a host, starting with the last reached address. It returns
+// an error if there are none.
 func (t Target) usableAddresses(addresses []string) ([]string, error) {
 	var forbidden error
 	var usable []string
-	// The error must not change with the order of the records, which name servers change.
+	// The error must not depend on the order of the records, which name servers change.
 	for _, text := range slices.Sorted(slices.Values(addresses)) {
-		if address, err := netip.ParseAddr(text); err == nil { // else it is a name that Dial resolves
+		if address, err := netip.ParseAddr(text); err == nil { // otherwise a name that Dial resolves
 			if err := t.checkAddress(address); err != nil {
 				forbidden = cmp.Or(forbidden, err)
 				continue
@@ -128,7 +128,7 @@ func (t Target) usableAddresses(addresses []string) ([]string, error) {
 	return usable, nil
 }
 
-// checkAddress refuses an address that cannot belong to a host.
+// checkAddress rejects an address that cannot belong to a host.
 func (t Target) checkAddress(address netip.Addr) error {
 	if t.NoHostAt == nil {
 		return nil
@@ -140,7 +140,7 @@ func (t Target) checkAddress(address netip.Addr) error {
 	return nil
 }
 
-// checkConnection closes a connection whose other end cannot be a host. Nothing was sent then.
+// checkConnection closes a connection if the remote end cannot be a host, before any data is sent.
 func (t Target) checkConnection(conn net.Conn) (net.Conn, error) {
 	end, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -153,7 +153,7 @@ func (t Target) checkConnection(conn net.Conn) (net.Conn, error) {
 	return conn, nil
 }
 
-// dialAddress opens a TCP connection to one address, which may also be a name that Dial resolves.
+// dialAddress opens a TCP connection to one address, or to a name that Dial resolves.
 func (d *Dialer) dialAddress(ctx context.Context, target Target, address string, timeout time.Duration) (net.Conn, error) {
 	var conn net.Conn
 	dial := func(ctx context.Context) (err error) {
@@ -169,7 +169,7 @@ func (d *Dialer) dialAddress(ctx context.Context, target Target, address string,
 	var late *TimeoutError
 	switch {
 	case errors.As(err, &late):
-		// The share of one address differs at each attempt, by what a clock counts between two statements.
+		// The share of one address varies by the few clock ticks between two statements.
 		return nil, &TimeoutError{Waiting: late.Waiting, Limit: d.Limits.Dial}
 	case err != nil:
 		return nil, err
@@ -177,8 +177,8 @@ func (d *Dialer) dialAddress(ctx context.Context, target Target, address string,
 	return conn, nil
 }
 
-// limit runs a call within a time limit of the dialer's clock. If the limit passes first, limit returns, and abandoned
-// runs as soon as the call has ended; nil for nothing to run.
+// limit runs a call within a timeout of the dialer's clock. After the timeout, limit returns immediately, and
+// abandoned (may be nil) runs when the call has ended.
 func (d *Dialer) limit(ctx context.Context, waiting string, timeout time.Duration, call func(context.Context) error,
 	abandoned func()) error {
 	callCtx, cancel := context.WithCancel(ctx)
@@ -201,13 +201,13 @@ func (d *Dialer) limit(ctx context.Context, waiting string, timeout time.Duratio
 	return err
 }
 
-// dialError describes why there is no TCP connection to any of the addresses.
+// dialError describes the failure to open a TCP connection to any of the addresses.
 func dialError(target Target, err error, addresses []string) error {
 	e := &Error{Host: target.Address, Stage: StageTCP, Err: err}
 	var unresolved *net.DNSError
 	where := ""
 	if len(addresses) > 1 {
-		// Name servers return them in changing order, and the message must not change with it.
+		// Name servers change the order of the addresses, and the message must stay the same.
 		where = " of " + strings.Join(slices.Sorted(slices.Values(addresses)), " or ")
 	}
 	switch {
@@ -229,7 +229,7 @@ func dialError(target Target, err error, addresses []string) error {
 	return e
 }
 
-// causeOf returns the innermost text of a network error, without addresses and operations.
+// causeOf returns the innermost message of a network error, without addresses and operations.
 func causeOf(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil {
@@ -238,7 +238,7 @@ func causeOf(err error) string {
 	return err.Error()
 }
 
-// lastPart is what stands after the last colon: the cause without the resolver's sockets, whose ports differ each time.
+// lastPart returns the text after the last colon: the cause without the resolver's sockets, which have varying ports.
 func lastPart(text string) string {
 	return strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:])
 }

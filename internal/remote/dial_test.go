@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// network is a network of addresses: each answers, refuses or drops packets.
+// network is a network of addresses that answer, refuse connections or drop packets.
 type network struct {
 	silent, refusing []string
 
@@ -41,7 +41,7 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 	case slices.Contains(n.refusing, host):
 		return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
-	here, there := net.Pipe() // the SSH handshake fails: it is not the subject here
+	here, there := net.Pipe() // the SSH handshake fails, which is irrelevant here
 	return here, there.Close()
 }
 
@@ -84,7 +84,7 @@ func TestAddressesOfANameAreTriedInTurn(t *testing.T) {
 	}
 }
 
-// a record of a network card that the cluster cannot reach must not make the host unreachable.
+// a DNS record of a network card that the cluster cannot reach must not make the host unreachable.
 func TestASilentAddressLeavesTimeForTheNext(t *testing.T) {
 	noLeaks(t)
 	d, clock := fakeDialer()
@@ -121,13 +121,13 @@ func TestANameWithOnlySilentAddressesTakesNoLongerThanOneAddress(t *testing.T) {
 	}
 }
 
-// A message that differs at each attempt is written to the status each time.
+// A message that differs at each attempt would be written to the status each time.
 func TestTheMessageAboutASilentHostIsTheSameAtEachAttempt(t *testing.T) {
 	for name, address := range map[string]string{"an address": "10.0.0.7", "a DNS name": "win.example.com"} {
 		t.Run(name, func(t *testing.T) {
 			noLeaks(t)
 			n := &network{silent: []string{"10.0.0.7"}}
-			// The clock is the real one, which goes on between two statements.
+			// The real clock advances between two statements.
 			d := &remote.Dialer{Dial: n.dial, LookUp: resolvesTo("10.0.0.7"), Limits: remote.Limits{Dial: 250 * time.Millisecond}}
 			for range 2 {
 				_, err := d.Connect(t.Context(), remote.Target{Address: address, Key: newKey(t)})
@@ -155,7 +155,7 @@ func TestTheMessageDoesNotDependOnTheOrderOfTheAddresses(t *testing.T) {
 				_, err := d.Connect(t.Context(), remote.Target{Address: "win.example.com", Key: newKey(t)})
 				return err
 			})
-			clock.await(dialLimit) // of the name server
+			clock.await(dialLimit) // timeout of the name server
 			clock.pass(c.limit)
 			expectError(t, wait(), remote.ReasonUnreachable, "no TCP connection to port 22 of 10.0.0.7 or 10.0.0.8 (connect: connection refused)")
 		})

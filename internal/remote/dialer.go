@@ -1,6 +1,6 @@
-// Package remote speaks SSH with Windows hosts: it connects under time limits and with pinned host keys, brings the
-// agent and its inputs over SFTP, and runs the agent's verbs. The only command line that it ever sends is the agent's
-// path and plain words that mean the same to cmd.exe and to PowerShell.
+// Package remote connects to Windows hosts over SSH with pinned host keys and time limits. It copies the agent and
+// its input files over SFTP and runs agent commands. It sends no command line other than the agent's path and plain
+// words that cmd.exe and PowerShell interpret alike, and one echo command that identifies the shell.
 package remote
 
 import (
@@ -20,51 +20,52 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// DefaultPort is the port of SSH servers.
+// DefaultPort is the default port of SSH servers.
 const DefaultPort = nodespec.SSHPort
 
 // Target is a host to connect to.
 type Target struct {
-	// Instance and Namespace name the WindowsInstance.
+	// Instance and Namespace identify the WindowsInstance.
 	Instance, Namespace string
-	// Address is an IP address or DNS name, as the user wrote it.
+	// Address is an IP address or DNS name as written by the user.
 	Address string
-	// Port is DefaultPort when 0.
+	// Port is the TCP port. Zero means DefaultPort.
 	Port int
-	// User is the Windows user to log in as.
+	// User is the Windows user that logs in.
 	User string
 	// Key is the operator's private key.
 	Key sshkey.Key
 	// HostKey is the pinned host key; nil at the first contact.
 	HostKey *HostKey
-	// Expected are the fingerprints of which the host must show one at the first contact. Without any, whatever it shows
-	// is taken (and then pinned by the caller).
+	// Expected are the fingerprints accepted at the first contact. If empty, any host key is accepted, and the caller
+	// pins the key.
 	Expected []string
-	// NoHostAt describes an address that cannot belong to a host; empty for all other addresses. Nothing is sent to such an
-	// address. If a DNS name has others too, the operator uses only those. Nil excludes none.
+	// NoHostAt returns a description of an address that cannot belong to a host, and an empty string for all other
+	// addresses. The operator sends nothing to such an address and uses only the remaining addresses of a DNS name.
+	// If nil, no address is excluded.
 	NoHostAt func(netip.Addr) string
-	// LastReachedAddress is the address at which the host was reached last; empty if it was not. It is the first to be dialed while
-	// the DNS name has it.
+	// LastReachedAddress is the address used by the last successful connection, or empty. It is dialed first while
+	// the DNS name resolves to it.
 	LastReachedAddress string
 }
 
-// Dialer makes connections to hosts. Its zero value works.
+// Dialer connects to hosts. The zero value is ready to use.
 type Dialer struct {
-	// Dial opens a TCP connection; it must end when its context does. Nil means net.Dialer.
+	// Dial opens a TCP connection and must return when its context ends. Nil means net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// LookUp returns the addresses of a DNS name. Nil means the resolver of the operating system, or, with another Dial,
-	// that Dial resolves names itself.
+	// LookUp returns the addresses of a DNS name. Nil means the resolver of the operating system, or, with a custom
+	// Dial, that Dial resolves names itself.
 	LookUp func(ctx context.Context, name string) ([]string, error)
-	// Clock measures all limits; nil means the real one.
+	// Clock measures all limits. Nil means the real clock.
 	Clock clock.WithTicker
-	// Limits are how long a host may take.
+	// Limits are the time limits for a host.
 	Limits Limits
-	// LegacyAlgorithms are SSH algorithms that are allowed besides the modern ones, as ParseLegacyAlgorithms reads them.
-	// Others are ignored.
+	// LegacyAlgorithms are additionally allowed SSH algorithms, as returned by ParseLegacyAlgorithms. Unknown names
+	// are ignored.
 	LegacyAlgorithms []string
-	// Traffic counts what goes to hosts; nil counts nothing.
+	// Traffic counts connections, sessions and bytes sent to hosts. Nil disables counting.
 	Traffic Traffic
-	// Rand makes names of temporary files; nil means crypto/rand.
+	// Rand is the random source for names of temporary files. Nil means crypto/rand.
 	Rand io.Reader
 }
 
@@ -89,7 +90,7 @@ func (d *Dialer) withDefaults() *Dialer {
 	return &out
 }
 
-// Connect dials, checks the host key and logs in. Its errors are *Error, or the context's cause.
+// Connect dials the host, checks the host key and logs in. It returns an *Error or the context's cause.
 func (d *Dialer) Connect(ctx context.Context, target Target) (*Connection, error) {
 	d = d.withDefaults()
 	if target.Port == 0 {
@@ -115,19 +116,19 @@ func (d *Dialer) Connect(ctx context.Context, target Target) (*Connection, error
 	return newConnection(d, target, conn, client, h.presented()), nil
 }
 
-// handshake is one SSH handshake and how far it came.
+// handshake is one SSH handshake and its progress.
 type handshake struct {
 	target Target
 	conn   *monitoredConn
 
 	mu      sync.Mutex
 	hostKey *HostKey // presented by the host
-	refused error    // why the host key is not the right one
-	trusted bool     // the host key is the right one: login begins
-	offered bool     // our key was offered to the host
+	refused error    // the reason for rejecting the host key
+	trusted bool     // the host key was accepted: login begins
+	offered bool     // the operator's key was offered to the host
 }
 
-// run does the handshake within its limit.
+// run performs the handshake within its limit.
 func (h *handshake) run(ctx context.Context, d *Dialer) (*ssh.Client, error) {
 	config, err := h.config(d)
 	if err != nil {
@@ -147,7 +148,7 @@ func (h *handshake) run(ctx context.Context, d *Dialer) (*ssh.Client, error) {
 	}()
 	err = newWatch(d.Clock, "", d.Limits.Handshake).until(ctx, done)
 	if err != nil {
-		// Closing the connection ends the handshake wherever it is.
+		// Closing the connection ends the handshake at any stage.
 		_ = h.conn.Close()
 		<-done
 		if ctx.Err() != nil {
@@ -193,7 +194,7 @@ func (h *handshake) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error 
 	defer h.mu.Unlock()
 	var err error
 	if h.hostKey != nil {
-		// A later key exchange on this connection must show the key that the first one did.
+		// A later key exchange on this connection must present the key of the first one.
 		err = checkHostKey(h.hostKey, presented)
 	} else if err = h.target.admits(presented); err == nil {
 		err = checkStrength(key)
@@ -212,7 +213,7 @@ func (h *handshake) presented() HostKey {
 	return *h.hostKey
 }
 
-// timeout names the part of the handshake that was waited for.
+// timeout returns the error for the part of the handshake that timed out.
 func (h *handshake) timeout(limit time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

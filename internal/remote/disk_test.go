@@ -12,20 +12,20 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// disk is a drive behind an SFTP server: a folder of the test, where C: is a folder too.
+// disk is a drive behind an SFTP server: a test directory in which C: is a subdirectory.
 type disk struct {
 	root string
 	t    testing.TB
 
 	mu       sync.Mutex
 	free     int64            // bytes; negative is unlimited
-	silent   bool             // a full disk is only SSH_FX_FAILURE, as with OpenSSH
-	renames  bool             // a rename replaces what is there
-	failures map[string]error // "Remove /C:/k/x" or "Remove" to what the server answers
-	hang     map[string]bool  // "Mkdir /C:/k" never gets an answer
-	scans    int              // how many more renames fail because a scanner has the file open
+	silent   bool             // a full disk is reported as SSH_FX_FAILURE only, as by OpenSSH
+	renames  bool             // a rename replaces an existing file
+	failures map[string]error // server errors by request, such as "Remove /C:/k/x" or "Remove"
+	hang     map[string]bool  // requests without an answer, such as "Mkdir /C:/k"
+	scans    int              // number of further renames that fail because a scanner has the file open
 	writes   func()           // called before each write
-	junction string           // the path of a link that is shown as a folder, as OpenSSH for Windows does
+	junction string           // the path of a link reported as a directory, as by OpenSSH for Windows
 	server   *server
 }
 
@@ -42,10 +42,10 @@ func (d *disk) handlers() sftp.Handlers {
 	return sftp.Handlers{FileGet: d, FilePut: d, FileCmd: d, FileList: d}
 }
 
-// path is where an SFTP path lies in the test's folder.
+// path returns the location of an SFTP path in the test directory.
 func (d *disk) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
 
-// has reports whether there is something at a path like "C:/k/x".
+// has reports whether a path like "C:/k/x" exists.
 func (d *disk) has(name string) bool {
 	_, err := os.Lstat(d.path(name))
 	return err == nil
@@ -70,7 +70,7 @@ func (d *disk) put(name, content string) {
 	}
 }
 
-// names lists a folder.
+// names lists a directory.
 func (d *disk) names(folder string) []string {
 	d.t.Helper()
 	entries, err := os.ReadDir(d.path(folder))
@@ -84,7 +84,7 @@ func (d *disk) names(folder string) []string {
 	return names
 }
 
-// fault answers a request instead of the disk.
+// fault returns the simulated error of a request, if any.
 func (d *disk) fault(method, name string) error {
 	d.mu.Lock()
 	key := method + " " + name
@@ -213,7 +213,7 @@ func (d *disk) lstat(name string) (os.FileInfo, error) {
 	return junction{target, info.Name()}, err
 }
 
-// junction is a folder with the name of a link to it.
+// junction is a directory under the name of a link to it.
 type junction struct {
 	os.FileInfo
 	name string

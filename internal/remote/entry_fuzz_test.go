@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// R-058: what stands in the list of hosts is an address to dial and a name to log in with, and can become nothing else:
-// no option, no port, no path.
+// R-058: an entry of the host list is an address to dial and a login name. It cannot become an option, a port or a
+// path.
 func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 	for key, value := range map[string]string{
 		"10.1.42.1": "username=Administrator", "win.example.com": "username=-oProxyCommand=calc",
@@ -55,7 +55,7 @@ func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 	})
 }
 
-// R-061: names that Windows allows, and a shell or a path would not leave alone.
+// R-061: user names that are valid on Windows but special in a shell or a path.
 func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
 	for _, user := range []string{"Administrator", "Jane Doe", "администратор", "$(calc)", "%USERNAME%", "`id`", "a'b",
 		"a&calc", "!x!", "^", "~", "...x", "a b.c", "{0}"} {
@@ -66,7 +66,7 @@ func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
 			key := newKey(t)
 			s := newServer(t, key)
 			var seen atomic.Value
-			s.config.PublicKeyCallback = func(meta ssh.ConnMetadata, _ ssh.PublicKey) (*ssh.Permissions, error) { // it lets everybody in, to see who comes
+			s.config.PublicKeyCallback = func(meta ssh.ConnMetadata, _ ssh.PublicKey) (*ssh.Permissions, error) { // accepts every login to record the user name
 				seen.Store(meta.User())
 				return &ssh.Permissions{}, nil
 			}

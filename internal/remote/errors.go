@@ -7,45 +7,45 @@ import (
 	"time"
 )
 
-// Reason is the reason of a failure with a host, in the form of a condition's reason.
+// Reason is the reason of a host failure, in the format of a condition reason.
 type Reason string
 
-// Reasons.
+// Reasons of failures.
 const (
-	ReasonNameNotResolved      Reason = "NameNotResolved"      // the DNS name has no address
+	ReasonNameNotResolved      Reason = "NameNotResolved"      // the DNS name does not resolve to an address
 	ReasonUnreachable          Reason = "Unreachable"          // the connection is refused, or there is no route
 	ReasonConnectionTimedOut   Reason = "ConnectionTimedOut"   // the host did not answer in time
-	ReasonNotSSH               Reason = "NotSSH"               // something else than an SSH server answers
-	ReasonNoCommonAlgorithm    Reason = "NoCommonAlgorithm"    // the SSH server knows only algorithms that are not allowed
-	ReasonHostKeyChanged       Reason = "HostKeyChanged"       // the host key is not the pinned one
-	ReasonHostKeyUnexpected    Reason = "HostKeyUnexpected"    // at the first contact the host key is not among the announced ones
-	ReasonAddressNotAllowed    Reason = "AddressNotAllowed"    // the address is in a network in which no host can be
+	ReasonNotSSH               Reason = "NotSSH"               // the server does not speak SSH
+	ReasonNoCommonAlgorithm    Reason = "NoCommonAlgorithm"    // the SSH server offers only algorithms that are not allowed
+	ReasonHostKeyChanged       Reason = "HostKeyChanged"       // the host key differs from the pinned key
+	ReasonHostKeyUnexpected    Reason = "HostKeyUnexpected"    // the host key at the first contact is not among the announced keys
+	ReasonAddressNotAllowed    Reason = "AddressNotAllowed"    // the address is in a network that cannot contain hosts
 	ReasonAuthenticationFailed Reason = "AuthenticationFailed" // the host does not accept the operator's key for the user
 	ReasonConnectionLost       Reason = "ConnectionLost"       // an established connection ended
 	ReasonSessionRejected      Reason = "SessionRejected"      // the SSH server opens no session on an established connection
 	ReasonShellUnsupported     Reason = "ShellUnsupported"     // the default shell is neither cmd.exe nor PowerShell
-	ReasonAgentStartFailed     Reason = "AgentStartFailed"     // the shell ran the agent's command, the agent did not answer
-	ReasonAgentBlocked         Reason = "AgentBlocked"         // Windows or an antivirus keeps the agent from running
-	ReasonAgentTimedOut        Reason = "AgentTimedOut"        // a running verb reported nothing for too long
-	ReasonAgentExited          Reason = "AgentExited"          // a verb ended without an answer
+	ReasonAgentStartFailed     Reason = "AgentStartFailed"     // the shell ran the agent command, but the agent did not answer
+	ReasonAgentBlocked         Reason = "AgentBlocked"         // Windows or an antivirus prevents the agent from running
+	ReasonAgentTimedOut        Reason = "AgentTimedOut"        // a running agent command reported nothing for too long
+	ReasonAgentExited          Reason = "AgentExited"          // an agent command ended without an answer
 	ReasonTransferFailed       Reason = "TransferFailed"       // a file could not be transferred
-	ReasonDiskFull             Reason = "DiskFull"             // the host's volume has no room
+	ReasonDiskFull             Reason = "DiskFull"             // the host's volume has no free space
 	ReasonRemovalIncomplete    Reason = "RemovalIncomplete"    // some files could not be deleted
 )
 
-// Error is a failure with one host, in words for an administrator. Failures of the agent carry the agent's own reasons
-// (verb.Reason). A canceled context is no Error.
+// Error is a failure with one host, described for an administrator. Failures of the agent carry the agent's own
+// reasons (verb.Reason). A canceled context is not returned as an Error.
 type Error struct {
 	Reason Reason
-	// Host is the address as the user wrote it.
+	// Host is the address as written by the user.
 	Host string
-	// Message says what happened and why, without the host.
+	// Message describes the failure and its cause, without the host.
 	Message string
-	// Next says what to do about it.
+	// Next is the action for the administrator.
 	Next string
-	// Stage is how far a connection came that could not be made; zero for a failure on one that was.
+	// Stage is the stage at which connecting failed. It is zero for a failure on an established connection.
 	Stage Stage
-	// HostKey is the key that the host has shown and that was admitted, of a connection that could not be made later on.
+	// HostKey is the accepted key of the host if connecting failed after the host key check.
 	HostKey *HostKey
 	// Err is the cause; it may be nil.
 	Err error
@@ -67,7 +67,7 @@ func (e *Error) Timeout() bool {
 	return errors.As(e.Err, &timeout)
 }
 
-// ReasonOf returns the reason of the first Error in err's chain; empty when there is none.
+// ReasonOf returns the reason of the first Error in err's chain, or an empty Reason.
 func ReasonOf(err error) Reason {
 	var e *Error
 	if errors.As(err, &e) {
@@ -76,11 +76,11 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// TimeoutError names the wait that ran out of time.
+// TimeoutError is a wait that exceeded its limit.
 type TimeoutError struct {
 	Waiting string // "the SSH key exchange"
 	Limit   time.Duration
-	// Overall is true when there were answers, and the whole has taken too long.
+	// Overall is true if the host answered but the operation as such took too long.
 	Overall bool
 }
 
@@ -91,7 +91,7 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("waited %s for %s", e.Limit, e.Waiting)
 }
 
-// Timeout is always true, as with the errors of package net.
+// Timeout returns true, as for timeout errors of package net.
 func (e *TimeoutError) Timeout() bool { return true }
 
 // HostKeyChangedError is the cause of ReasonHostKeyChanged.
@@ -107,12 +107,12 @@ func (e *HostKeyChangedError) Error() string {
 
 // HostKeyUnexpectedError is the cause of ReasonHostKeyUnexpected.
 type HostKeyUnexpectedError struct {
-	// Expected are fingerprints.
+	// Expected are the announced fingerprints.
 	Expected  []string
 	Presented HostKey
 }
 
-// mostExpected is how many fingerprints a message lists.
+// mostExpected is the maximum number of fingerprints in a message.
 const mostExpected = 5
 
 func (e *HostKeyUnexpectedError) Error() string {
@@ -124,7 +124,7 @@ func (e *HostKeyUnexpectedError) Error() string {
 		e.Presented.Fingerprint(), e.Presented.Type, expected)
 }
 
-// HostKeyWeakError is a host key that is too short to be safe.
+// HostKeyWeakError reports a host key that is too short to be safe.
 type HostKeyWeakError struct {
 	Presented HostKey
 	Bits      int
@@ -135,11 +135,11 @@ func (e *HostKeyWeakError) Error() string {
 		e.Presented.Fingerprint(), e.Bits, shortestRSA)
 }
 
-// LeftBehindError lists what could not be deleted; the cause of ReasonRemovalIncomplete.
+// LeftBehindError lists the files that could not be deleted; the cause of ReasonRemovalIncomplete.
 type LeftBehindError struct {
-	// Files maps Windows paths to why they are still there.
+	// Files maps Windows paths to the errors of their deletion.
 	Files map[string]error
 }
 
-// ErrClosed is Connection.Err after the operator itself closed the connection.
+// ErrClosed is returned by Connection.Err after the operator closed the connection.
 var ErrClosed = errors.New("the operator closed the connection")

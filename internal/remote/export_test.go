@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Output opens a session and returns what the host will print.
+// Output opens a session and returns its output.
 func (c *Connection) Output(ctx context.Context) (io.Reader, error) {
 	s, err := c.open(ctx)
 	if err != nil {

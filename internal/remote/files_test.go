@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// cutConn is a connection that breaks after a number of bytes was received.
+// cutConn is a connection that breaks after a number of received bytes.
 type cutConn struct {
 	net.Conn
 	left atomic.Int64
@@ -38,7 +38,7 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// content returns a program of n bytes that do not repeat.
+// content returns n bytes that do not repeat.
 func content(n int) []byte {
 	data := make([]byte, n)
 	state := uint32(1)
@@ -57,7 +57,7 @@ func agentOf(program []byte) remote.Agent {
 		}}
 }
 
-// sftpForm is where a Windows path lies on the test's disk.
+// sftpForm returns the location of a Windows path on the test's disk.
 func sftpForm(windows string) string { return strings.ReplaceAll(windows, `\`, "/") }
 
 func TestEnsureAgent(t *testing.T) {
@@ -165,7 +165,7 @@ func TestATransferThatIsCutIsRepeated(t *testing.T) {
 func TestAFolderThatIsMadeMeanwhileIsNoFailure(t *testing.T) {
 	s, c := hostWith(t, nil, func(s *server) {
 		s.disk.put("C:/k/wicd/other", "x")
-		s.disk.failures["List /C:/k/wicd"] = sftp.ErrSSHFxNoSuchFile // it was not there yet
+		s.disk.failures["List /C:/k/wicd"] = sftp.ErrSSHFxNoSuchFile // the directory did not exist yet
 	})
 	if err := c.Upload(t.Context(), `C:\k\wicd\new`, 3, strings.NewReader("new"), nil); err != nil {
 		t.Fatal(err)
@@ -257,7 +257,7 @@ func TestUploadsThatFail(t *testing.T) {
 		key := newKey(t)
 		s := newServer(t, key)
 		s.disk.writes = cancel
-		c := s.connect(&remote.Dialer{Limits: remote.Limits{End: 10 * time.Minute}}, key) // else a busy machine may lose the connection
+		c := s.connect(&remote.Dialer{Limits: remote.Limits{End: 10 * time.Minute}}, key) // otherwise a busy machine may lose the connection
 		expectCanceled(t, upload(ctx, c))
 		s.disk.mu.Lock()
 		s.disk.writes = nil
@@ -280,7 +280,7 @@ func TestFileWorkOnAHostThatHangs(t *testing.T) {
 			_, err := c.Exists(t.Context(), `C:\k`)
 			return err
 		})
-		clock.await(execLimit) // the session's
+		clock.await(execLimit) // timer of the session
 		<-s.hung
 		clock.pass(execLimit)
 		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "the SSH server to start a program")

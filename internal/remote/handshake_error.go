@@ -14,7 +14,7 @@ import (
 	api "github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// failure says why the handshake failed.
+// failure returns the error for a failed handshake.
 func (h *handshake) failure(err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,7 +50,7 @@ func isDropped(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// dropped is called with h locked.
+// dropped returns the error for a connection that ended during the handshake. The caller must hold h.mu.
 func (h *handshake) dropped(err error) error {
 	during := "the SSH handshake"
 	if h.trusted {
@@ -61,7 +61,7 @@ func (h *handshake) dropped(err error) error {
 		Next:    "the operator retries; if this persists, see the log of the service sshd on the host: OpenSSH 9.8 and later refuses an address for a while after failed logins"}
 }
 
-// hostKeyRefused says why a host key is not believed.
+// hostKeyRefused returns the error for a rejected host key.
 func hostKeyRefused(target Target, err error) error {
 	var changed *HostKeyChangedError
 	var weak *HostKeyWeakError

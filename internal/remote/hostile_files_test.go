@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// liar answers to file operations as a test has it.
+// liar answers file operations as configured by a test.
 type liar struct {
 	list func(r *sftp.Request) sftp.ListerAt
 	data byte
@@ -32,7 +32,7 @@ func (l liar) ReadAt(p []byte, _ int64) (int, error) {
 	return copy(p, bytes.Repeat([]byte{l.data}, len(p))), nil
 }
 
-// Filecmd deletes no folder: there is always something in it.
+// Filecmd fails to delete directories, as if they were never empty.
 func (l liar) Filecmd(r *sftp.Request) error {
 	if r.Method == "Rmdir" {
 		return sftp.ErrSSHFxFailure
@@ -40,7 +40,7 @@ func (l liar) Filecmd(r *sftp.Request) error {
 	return nil
 }
 
-// entry is a file or folder that is not there, or a list that has it without an end.
+// entry is a nonexistent file or directory, optionally in an endless list.
 type entry struct {
 	name    string
 	size    int64
@@ -55,7 +55,7 @@ func (e entry) ModTime() time.Time { return time.Time{} }
 func (e entry) IsDir() bool        { return e.mode.IsDir() }
 func (e entry) Sys() any           { return nil }
 
-// ListAt gives the entry for each place in the list.
+// ListAt returns the entry for each position of the list.
 func (e entry) ListAt(into []os.FileInfo, offset int64) (int, error) {
 	if !e.endless && offset > 0 {
 		return 0, io.EOF
@@ -73,7 +73,7 @@ func (e entry) ListAt(into []os.FileInfo, offset int64) (int, error) {
 	return n, nil
 }
 
-// hostThatLies returns a connection to a host whose file server says of everything what the test has it say.
+// hostThatLies returns a connection to a host with a file server that returns the given entry for every request.
 func hostThatLies(t *testing.T, is entry) *remote.Connection {
 	t.Helper()
 	noLeaks(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// fitForStatus checks that an error about a host has nothing in it that fills a status, or that a terminal obeys.
+// fitForStatus checks that a host error is short and printable, so that it neither fills a status nor controls a
+// terminal.
 func fitForStatus(t *testing.T, err error) {
 	t.Helper()
 	if text := err.Error(); len(text) > 2500 || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
@@ -24,10 +25,10 @@ func fitForStatus(t *testing.T, err error) {
 	}
 }
 
-// unhurried are limits for hosts that are to be stopped by how much they say, however long a busy machine takes for it.
+// unhurried are limits under which hosts are stopped by the size of their output, even on a busy machine.
 var unhurried = remote.Limits{Hello: 10 * time.Minute, Silence: 10 * time.Minute}
 
-// until writes the same again and again until nobody reads any more.
+// until writes the same text repeatedly until the reader stops.
 func (p *process) until(what string) {
 	for {
 		if _, err := io.WriteString(p.out, what); err != nil {
@@ -44,8 +45,7 @@ func members(n int) string {
 	return strings.TrimSuffix(text.String(), ",")
 }
 
-// A host may be in the hands of somebody else, and then says what they like. Each is held by a bound, named, and costs
-// nothing but itself.
+// A compromised host may send any output. Each kind of output is limited, is reported, and affects only this host.
 func TestWhatAHostileHostAnswers(t *testing.T) {
 	longStep := verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: strings.Repeat("s", 1<<20),
 		State: verb.StepProgress}}
@@ -190,14 +190,14 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 		}
 		close(ends)
 		drops <- struct{}{}
-		clock.pass(endLimit) // the agent lives on
+		clock.pass(endLimit) // the agent continues to run
 		if err := wait(); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// what one host costs, no other pays.
+// a hostile host must not affect other hosts.
 func TestAHostileHostDoesNotHoldUpOthers(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)

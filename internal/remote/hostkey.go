@@ -12,19 +12,19 @@ import (
 
 // HostKey is an SSH server's public key.
 type HostKey struct {
-	// Type is the SSH name of the key's type: "ssh-ed25519".
+	// Type is the SSH name of the key type: "ssh-ed25519".
 	Type string
-	// Data is the key in SSH wire form, as it stands base64-encoded in a known_hosts line.
+	// Data is the key in SSH wire format; a known_hosts line has the same bytes in base64.
 	Data []byte
 }
 
-// Fingerprint is "SHA256:…", as ssh-keygen -l prints it.
+// Fingerprint returns "SHA256:…", as printed by ssh-keygen -l.
 func (k HostKey) Fingerprint() string {
 	sum := sha256.Sum256(k.Data)
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// Equal reports whether both are the same key.
+// Equal reports whether both keys are the same.
 func (k HostKey) Equal(other HostKey) bool {
 	return k.Type == other.Type && bytes.Equal(k.Data, other.Data)
 }
@@ -33,7 +33,7 @@ func hostKeyOf(key ssh.PublicKey) HostKey {
 	return HostKey{Type: key.Type(), Data: key.Marshal()}
 }
 
-// checkHostKey compares what a host presents with what is pinned; nil pins nothing.
+// checkHostKey compares the presented host key with the pinned key. If pinned is nil, any key is accepted.
 func checkHostKey(pinned *HostKey, presented HostKey) error {
 	if pinned == nil || pinned.Equal(presented) {
 		return nil
@@ -41,8 +41,8 @@ func checkHostKey(pinned *HostKey, presented HostKey) error {
 	return &HostKeyChangedError{Pinned: *pinned, Presented: presented}
 }
 
-// checkExpected compares what a host presents at the first contact with the fingerprints that were announced; none
-// announce nothing.
+// checkExpected compares the host key presented at the first contact with the announced fingerprints. If there are
+// none, any key is accepted.
 func checkExpected(expected []string, presented HostKey) error {
 	if len(expected) == 0 || slices.Contains(expected, presented.Fingerprint()) {
 		return nil
@@ -50,7 +50,7 @@ func checkExpected(expected []string, presented HostKey) error {
 	return &HostKeyUnexpectedError{Expected: expected, Presented: presented}
 }
 
-// admits reports whether a target may be the host that presents this key.
+// admits returns an error unless the target accepts the presented host key.
 func (t Target) admits(presented HostKey) error {
 	if t.HostKey != nil {
 		return checkHostKey(t.HostKey, presented)
@@ -58,11 +58,11 @@ func (t Target) admits(presented HostKey) error {
 	return checkExpected(t.Expected, presented)
 }
 
-// shortestRSA is the length from which an RSA host key is believed, in bits. Source: NIST SP 800-131A. OpenSSH for
-// Windows has never made shorter ones.
+// shortestRSA is the minimum length of an RSA host key in bits. Source: NIST SP 800-131A. OpenSSH for Windows has
+// never generated shorter keys.
 const shortestRSA = 2048
 
-// checkStrength refuses host keys that can be forged with enough money.
+// checkStrength rejects host keys that can be forged at an affordable cost.
 func checkStrength(key ssh.PublicKey) error {
 	public, ok := key.(ssh.CryptoPublicKey)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// countLogins counts what is tried to log in, from the first word of it.
+// countLogins counts all login attempts, from the first message of an attempt.
 func (s *server) countLogins() *atomic.Int32 {
 	tried := &atomic.Int32{}
 	s.config.AuthLogCallback = func(ssh.ConnMetadata, string, error) { tried.Add(1) }
@@ -110,7 +110,7 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 func TestAHostKeyThatCanBeForgedIsNotBelieved(t *testing.T) {
 	key := newKey(t)
 	s := newServer(t, key)
-	short, err := rsa.GenerateKey(rand.Reader, 1024) // a key that is too short is what is tested
+	short, err := rsa.GenerateKey(rand.Reader, 1024) // the test needs a key that is too short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestAHostKeyThatCanBeForgedIsNotBelieved(t *testing.T) {
 	}
 }
 
-// elsewhere is a connection that leads to another address than it seems to.
+// elsewhere is a connection that reports a different remote address.
 type elsewhere struct {
 	net.Conn
 	end string

@@ -2,7 +2,7 @@ package remote
 
 import "time"
 
-// Default limits. They are what a user may rely on for the time until a fault shows in a status.
+// Default limits. Users may rely on these limits for the time until a status shows a failure.
 const (
 	DefaultDialLimit         = 10 * time.Second
 	DefaultHandshakeLimit    = time.Minute
@@ -21,44 +21,47 @@ const (
 	DefaultConnections       = 512
 )
 
-// Limits are how long the operator waits for a host. A zero field means its default.
+// Limits are the time limits for a host. A zero field means its default.
 type Limits struct {
-	// Dial is for name resolution and the TCP connection together.
+	// Dial is the timeout of name resolution and the TCP connection together.
 	Dial time.Duration
-	// Handshake is for the SSH identification, key exchange and login together. Each of these can take OpenSSH for Windows
-	// most of a minute: it starts a process for the connection, and makes the user's profile at the first login.
+	// Handshake is the timeout of the SSH identification, key exchange and login together. Each of these can take
+	// OpenSSH for Windows most of a minute: the server starts a process for the connection and creates the user's
+	// profile at the first login.
 	Handshake time.Duration
-	// ExecStart is for the SSH server to open a session and to accept a command.
+	// ExecStart is the timeout for the SSH server to open a session and to accept a command.
 	ExecStart time.Duration
-	// Hello is from then until the agent's first line: the shell's start, and the scan of a new program by an antivirus.
+	// Hello is the subsequent timeout until the agent's first line. It includes the start of the shell and the
+	// antivirus scan of a new executable.
 	Hello time.Duration
-	// Silence is the longest time between two lines of a running verb.
+	// Silence is the maximum time between two lines of a running agent command.
 	Silence time.Duration
-	// Verb is the longest time from a verb's first line to its last.
+	// Verb is the maximum time from the first to the last line of an agent command.
 	Verb time.Duration
-	// SFTPStall is the longest time without an answer during a file operation or transfer.
+	// SFTPStall is the maximum time without an answer during a file operation or transfer.
 	SFTPStall time.Duration
-	// File is the longest time of a file operation, however often the host answers.
+	// File is the maximum time of a file operation, regardless of the number of answers.
 	File time.Duration
-	// SlowestTransfer is the rate, in KiB per second, that a transfer must have. A transfer may take File and the time that
-	// its content needs at this rate.
+	// SlowestTransfer is the minimum rate of a transfer in KiB per second. A transfer may take File plus the time
+	// that its content needs at this rate.
 	SlowestTransfer int
-	// Keepalive is the interval between two keepalives; the connection is lost when KeepaliveMisses in a row bring no
-	// answer.
+	// Keepalive is the interval between two keepalives. After KeepaliveMisses consecutive keepalives without an
+	// answer the connection is lost.
 	Keepalive       time.Duration
 	KeepaliveMisses int
-	// End is how long a session may take to end after the agent's last line, or after it was told to.
+	// End is the timeout for a session to end after the agent's last line or after a request to end.
 	End time.Duration
-	// Reboot is how long a host may take from saying that it restarts until the session ends.
+	// Reboot is the timeout for the session to end after the host announced a restart.
 	Reboot time.Duration
-	// Idle is how long a Pool keeps a connection that nobody uses.
+	// Idle is the time for which a Pool keeps an unused connection.
 	Idle time.Duration
-	// Connections is how many connections a Pool has at most, those that are being made among them. It is as many as there
-	// are hosts that the operator works on at once: with fewer, hosts that do not answer would hold up those that do.
+	// Connections is the maximum number of connections of a Pool, including connections being established. It equals
+	// the number of hosts that the operator processes at once. With fewer, unresponsive hosts would delay the
+	// responsive hosts.
 	Connections int
 }
 
-// withDefaults fills what is zero.
+// withDefaults sets zero fields to their defaults.
 func (l Limits) withDefaults() Limits {
 	for _, field := range []struct {
 		value    *time.Duration
@@ -93,7 +96,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// transfer returns how long the transfer of a file of this size in bytes may take.
+// transfer returns the maximum time for the transfer of a file of this size in bytes.
 func (l Limits) transfer(size int64) time.Duration {
 	return l.File + time.Duration(size/(int64(l.SlowestTransfer)<<10))*time.Second
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// answerLimit bounds all lines of the answer to one verb together, in bytes. What one line may have, verb says.
+// answerLimit is the maximum total size of the answer to an agent command in bytes. Package verb limits a single
+// line.
 const answerLimit = 64 << 20
 
-// boundError is an answer that goes beyond what any agent says.
+// boundError reports an answer that exceeds the limits of a genuine agent.
 type boundError struct{ text string }
 
 func (e *boundError) Error() string { return e.text }
@@ -24,13 +25,13 @@ var (
 	errAnswerTooLong = &boundError{fmt.Sprintf("the agent's answer is longer than %d MiB", answerLimit>>20)}
 )
 
-// overrunError is a verb that goes on for longer than any does.
+// overrunError reports an agent command that exceeded the limit Limits.Verb.
 type overrunError struct{ limit time.Duration }
 
 func (e *overrunError) Error() string { return fmt.Sprintf("it has taken %s", e.limit) }
 
-// readLine reads up to the next newline, without it. What stands before the end of the input without a newline is a
-// line too.
+// readLine reads up to the next newline and strips the newline. Text before the end of the input counts as a line
+// even without a newline.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -49,11 +50,11 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// lineStart is how every line of the agent begins.
+// lineStart is the prefix of every line of the agent.
 var lineStart = []byte(`{"wicd":`)
 
-// decodeLine finds the agent's line in a line of output; ok is false when it is noise. Terminal sequences of a shell or
-// a byte order mark may stand before it.
+// decodeLine finds the agent's line in a line of output; ok is false for noise. Terminal sequences of a shell or a
+// byte order mark may precede the agent's line.
 func decodeLine(data []byte) (line verb.Line, ok bool, err error) {
 	at := bytes.Index(data, lineStart)
 	if at < 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Whatever a host says, each line is noise, too much, or one that reads the same when it is written again.
+// Each line of a host is noise, exceeds a limit, or is unchanged after decoding and encoding.
 func FuzzLinesOfAHost(f *testing.F) {
 	for _, line := range []verb.Line{
 		{Type: verb.TypeResult, Result: &verb.Result{Facts: &plan.Facts{}}},

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// An Error writes its host in front of its message. Whoever makes one must not write it there again.
+// An Error prefixes its message with the host, so the message must not repeat the host.
 func TestNoErrorNamesItsHostTwice(t *testing.T) {
 	paths, err := filepath.Glob("*.go")
 	if err != nil {
@@ -41,8 +41,8 @@ func TestNoErrorNamesItsHostTwice(t *testing.T) {
 	}
 }
 
-// hostsIn counts the Errors that a declaration makes, and finds where it has the host's address besides in their field
-// Host, a comparison, and a call that connects or parses.
+// hostsIn counts the Errors created in a declaration. It also returns the positions of the host address outside of
+// their field Host, a comparison, and a call that connects or parses.
 func hostsIn(declaration ast.Decl) (makes int, mentions []token.Pos) {
 	allowed := map[ast.Expr]bool{}
 	ast.Inspect(declaration, func(node ast.Node) bool {

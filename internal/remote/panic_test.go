@@ -8,7 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What a host answers is handled in a goroutine of the connection, where a panic would end the operator and its work on all hosts.
+// Answers of a host are processed in a goroutine of the connection. A panic there would end the operator and its work
+// on all hosts.
 func TestAPanicOverTheAnswerOfAHostIsOneOfTheCaller(t *testing.T) {
 	_, c := hostWith(t, func(p *process) int {
 		p.say(hello(), step("StartService"), result())

@@ -7,39 +7,39 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Pool keeps connections by instance, so that one reconcile after another uses the same. Different instances do not
-// wait for each other, unless there are Limits.Connections in use. Make it with NewPool.
+// Pool keeps connections by instance so that successive reconciles share a connection. Different instances do not
+// wait for each other unless Limits.Connections are in use. Use NewPool to create a Pool.
 type Pool struct {
 	dialer *Dialer
-	places *semaphore.Weighted // one for each connection, until its end
+	places *semaphore.Weighted // one slot per connection, held until the connection ends
 
 	mu      sync.Mutex
-	waiting int // for a place
+	waiting int // callers waiting for a slot
 	entries map[string]*entry
 	closed  bool
 }
 
-// entry is the place for one instance's connection.
+// entry holds the connection of one instance.
 type entry struct {
-	turn chan struct{} // holds a token while nobody dials or closes
+	turn chan struct{} // holds a token while no caller dials or closes
 
 	// Guarded by Pool.mu.
-	claims     int // of those that wait for their turn
-	users      int // of the connection: Get without Release
+	claims     int // callers that wait for or hold the token
+	users      int // users of the connection: Get without Release
 	connection *Connection
-	idle       chan struct{} // closed to end the wait for the end of idleness; nil when in use
+	idle       chan struct{} // closed when an idle connection is used or dropped; nil while in use
 }
 
-// NewPool makes a pool of connections that dialer makes.
+// NewPool returns a pool of connections created by dialer.
 func NewPool(dialer *Dialer) *Pool {
 	dialer = dialer.withDefaults()
 	return &Pool{dialer: dialer, places: semaphore.NewWeighted(int64(dialer.Limits.Connections)),
 		entries: map[string]*entry{}}
 }
 
-// Get returns the living connection of target's instance, or dials. A connection with another address, user, key or
-// host key than the target's is closed first, also under others that use it. Every Get that brings a connection is
-// followed by a Release.
+// Get returns the open connection of the target's instance, or dials. If the address, user, key or host key of the
+// connection differs from the target, Get first closes the connection, even if it is in use. Every successful Get
+// must be followed by a Release.
 func (p *Pool) Get(ctx context.Context, target Target) (*Connection, error) {
 	e, err := p.claim(ctx, target.Instance)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *Pool) Get(ctx context.Context, target Target) (*Connection, error) {
 	return c, nil
 }
 
-// connect makes a connection when there is a place for one more, which it keeps until its end.
+// connect acquires a slot and dials. The connection holds the slot until its end.
 func (p *Pool) connect(ctx context.Context, target Target) (*Connection, error) {
 	if err := p.takePlace(ctx); err != nil {
 		return nil, err
@@ -83,7 +83,8 @@ func (p *Pool) connect(ctx context.Context, target Target) (*Connection, error) 
 	return c, nil
 }
 
-// takePlace waits for a place. An idle connection gives way at once, and so does each that becomes idle meanwhile.
+// takePlace waits for a slot. While a caller waits, idle connections are closed, including connections that become
+// idle later.
 func (p *Pool) takePlace(ctx context.Context) error {
 	if p.places.TryAcquire(1) {
 		return nil
@@ -102,8 +103,8 @@ func (p *Pool) takePlace(ctx context.Context) error {
 	return nil
 }
 
-// evictOne closes a connection that nobody uses, if there is one. Those that were lost have given their places back
-// already. It is called with p locked.
+// evictOne closes one idle connection, if any. Lost connections have already released their slots and do not count.
+// The caller must hold p.mu.
 func (p *Pool) evictOne() {
 	for instance, e := range p.entries {
 		if e.idle == nil {
@@ -117,7 +118,8 @@ func (p *Pool) evictOne() {
 	}
 }
 
-// evict closes an idle connection. It is called with p locked, so that nobody begins to use it.
+// evict closes an idle connection. The caller must hold p.mu, so that no other caller can start to use the
+// connection.
 func (p *Pool) evict(instance string, e *entry) {
 	c := e.connection
 	close(e.idle)
@@ -126,8 +128,8 @@ func (p *Pool) evict(instance string, e *entry) {
 	c.abort(ErrClosed)
 }
 
-// Hold counts one more user of a connection from Get, and ends its idleness. It reports whether the connection lives and is
-// still the pool's. If so, it is followed by a Release.
+// Hold adds a user to a connection from Get and cancels its idle timeout. It reports whether the connection is open
+// and still in the pool. If so, the caller must call Release.
 func (p *Pool) Hold(c *Connection) bool {
 	p.mu.Lock()
 	e := p.entries[c.target.Instance]
@@ -136,17 +138,17 @@ func (p *Pool) Hold(c *Connection) bool {
 	return current && p.use(e) == c
 }
 
-// Touch lets the idleness of a connection begin anew.
+// Touch restarts the idle timeout of a connection.
 func (p *Pool) Touch(c *Connection) {
 	if p.Hold(c) {
 		p.Release(c)
 	}
 }
 
-// Serves reports whether the connection lives and is to target.
+// Serves reports whether the connection is open and matches target.
 func (c *Connection) Serves(target Target) bool { return c.Alive() && c.LeadsTo(target) }
 
-// LeadsTo reports whether the connection is, or was, one that target asks for.
+// LeadsTo reports whether the open or closed connection matches target.
 func (c *Connection) LeadsTo(target Target) bool {
 	if target.Port == 0 {
 		target.Port = DefaultPort
@@ -155,15 +157,15 @@ func (c *Connection) LeadsTo(target Target) bool {
 		c.target.Key.Hash() == target.Key.Hash() && target.admits(c.hostKey) == nil
 }
 
-// Alive reports whether the connection has not ended and is not about to.
+// Alive reports whether the connection has neither ended nor started to end.
 func (c *Connection) Alive() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cause == nil
 }
 
-// Release gives a connection from Get back. When nobody else uses it, it stays for Limits.Idle, unless another host
-// waits for its place.
+// Release releases a connection from Get. An unused connection stays open for Limits.Idle, unless another host waits
+// for its slot.
 func (p *Pool) Release(c *Connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +201,7 @@ func (p *Pool) expire(e *entry, c *Connection, used <-chan struct{}) {
 	}
 }
 
-// Close closes the connection of an instance, if there is one, also under those that use it.
+// Close closes the connection of an instance, if any, even if it is in use.
 func (p *Pool) Close(instance string) {
 	p.mu.Lock()
 	e := p.entries[instance]
@@ -212,7 +214,7 @@ func (p *Pool) Close(instance string) {
 	}
 }
 
-// CloseAll closes all connections. The pool makes no new ones.
+// CloseAll closes all connections. Later calls of Get fail.
 func (p *Pool) CloseAll() {
 	p.mu.Lock()
 	p.closed = true
@@ -237,7 +239,7 @@ func (p *Pool) Len() int {
 	return n
 }
 
-// claim waits for the turn to dial for an instance.
+// claim waits for the exclusive right to dial for an instance.
 func (p *Pool) claim(ctx context.Context, instance string) (*entry, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -264,7 +266,7 @@ func (p *Pool) claim(ctx context.Context, instance string) (*entry, error) {
 	}
 }
 
-// yield passes the turn on.
+// yield releases the right acquired by claim.
 func (p *Pool) yield(instance string, e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -273,14 +275,14 @@ func (p *Pool) yield(instance string, e *entry) {
 	p.forget(instance, e)
 }
 
-// forget drops an entry that nobody needs. It is called with p locked.
+// forget deletes an unused entry. The caller must hold p.mu.
 func (p *Pool) forget(instance string, e *entry) {
 	if e.claims == 0 && e.connection == nil && p.entries[instance] == e {
 		delete(p.entries, instance)
 	}
 }
 
-// use counts one more user of the connection and ends its idleness.
+// use adds a user to the connection and cancels its idle timeout.
 func (p *Pool) use(e *entry) *Connection {
 	p.mu.Lock()
 	defer p.mu.Unlock()

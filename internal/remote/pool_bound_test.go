@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// openConns counts connections of the network that are open at the same time.
+// openConns counts concurrently open network connections.
 type openConns struct {
 	mu         sync.Mutex
 	open, most int
@@ -98,7 +98,7 @@ func TestThePoolHasABound(t *testing.T) {
 	t.Run("and none is closed in use, as hosts come and go", func(t *testing.T) {
 		pool, conns, target := prepare(t)
 		var all sync.WaitGroup
-		for worker := range bound + 1 { // each at two hosts in turn
+		for worker := range bound + 1 { // each alternates between two hosts
 			all.Go(func() {
 				for round := range 100 {
 					c, err := pool.Get(t.Context(), target((worker+round%2)%(bound+1)))

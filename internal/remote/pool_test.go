@@ -78,7 +78,7 @@ func TestPool(t *testing.T) {
 				t.Errorf("%v, %v", second == first, err)
 			}
 			<-first.Done()
-			// Those who still hold the old one do not disturb the new one.
+			// Users of the old connection do not affect the new connection.
 			pool.Release(first)
 		})
 	}
@@ -128,7 +128,7 @@ func TestPool(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// a host that hangs does not hold up others.
+	// a host that hangs does not delay other hosts.
 	t.Run("a host that hangs blocks only its own instance", func(t *testing.T) {
 		s, pool, _, key := prepare(t)
 		hung := newServer(t, key)

@@ -14,17 +14,17 @@ import (
 // Excerpt is a part of a file.
 type Excerpt struct {
 	Body []byte
-	// Offset and Size are in bytes: where the part begins, and how large the file was.
+	// Offset is the start of the part, Size is the size of the file, both in bytes.
 	Offset, Size int64
-	// Modified is when the file was written to last, by the host's clock.
+	// Modified is the time of the last modification by the host's clock.
 	Modified time.Time
 }
 
-// errLink is of a path on which something leads elsewhere: whoever has made it would choose what is read.
+// errLink reports a path through a link: the creator of the link could choose the file that is read.
 var errLink = errors.New("a link is on the way, and is not followed")
 
-// List returns the entries of a folder, by name. No symbolic link is followed. The error for a folder that is not there is
-// fs.ErrNotExist.
+// List returns the entries of a directory, sorted by name. Symbolic links are not followed. If the directory does not
+// exist, the error is fs.ErrNotExist.
 func (c *Connection) List(ctx context.Context, windows string) (entries []fs.FileInfo, err error) {
 	err = c.read(ctx, windows, func(ctx context.Context, s *fileSession, name string) error {
 		entries, err = s.ReadDirContext(ctx, name)
@@ -33,8 +33,8 @@ func (c *Connection) List(ctx context.Context, windows string) (entries []fs.Fil
 	return entries, err
 }
 
-// Read returns a part of a file, of at most so many bytes: from an offset on or, if that is negative, the end. No
-// symbolic link is followed. The error for a file that is not there is fs.ErrNotExist.
+// Read returns at most the given number of bytes of a file, starting at offset, or the end of the file if offset is
+// negative. Symbolic links are not followed. If the file does not exist, the error is fs.ErrNotExist.
 func (c *Connection) Read(ctx context.Context, windows string, offset, most int64) (Excerpt, error) {
 	part := Excerpt{}
 	err := c.read(ctx, windows, func(_ context.Context, s *fileSession, name string) error {
@@ -42,7 +42,7 @@ func (c *Connection) Read(ctx context.Context, windows string, offset, most int6
 		if err != nil {
 			return err
 		}
-		defer func() { _ = file.Close() }() // it was only read
+		defer func() { _ = file.Close() }() // opened for reading only
 		info, err := file.Stat()
 		if err != nil {
 			return err
@@ -62,8 +62,8 @@ func (c *Connection) Read(ctx context.Context, windows string, offset, most int6
 	return part, err
 }
 
-// read does something with a file or folder to which no symbolic link leads. A junction cannot be recognized: OpenSSH for
-// Windows shows it as a folder. A junction leads to a folder of the same host only.
+// read runs work on a file or directory if the path contains no symbolic link. Junctions cannot be detected: OpenSSH
+// for Windows reports them as directories. A junction can lead only to a directory of the same host.
 func (c *Connection) read(ctx context.Context, windows string, work func(ctx context.Context, s *fileSession, name string) error) error {
 	name, err := sftpPath(windows)
 	if err != nil {
@@ -81,7 +81,8 @@ func (c *Connection) read(ctx context.Context, windows string, work func(ctx con
 	return c.verdict(ctx, err, func(err error) error { return c.transferFailed("read "+windows, err) })
 }
 
-// direct is an error unless everything on the way to an entry is a folder, and the entry a folder or a file.
+// direct returns an error unless all parents of an entry are directories and the entry is a directory or a regular
+// file.
 func direct(s *fileSession, name string) error {
 	for at := name; strings.Count(at, "/") >= 2; at = path.Dir(at) {
 		info, err := s.Lstat(at)

@@ -49,7 +49,7 @@ func TestWhatIsNotThereIsSaidToBeSo(t *testing.T) {
 	}
 }
 
-// Whoever makes a link on a host would choose what the operator reads there.
+// The creator of a link on a host could otherwise choose the file that the operator reads.
 func TestNoLinkIsFollowedToAFile(t *testing.T) {
 	for name, link := range map[string]string{"in place of the file": "C:/var/log/kubelet/kubelet.log", "in place of its folder": "C:/var/log/kubelet",
 		"further above": "C:/var"} {

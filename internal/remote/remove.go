@@ -21,8 +21,9 @@ func (e *LeftBehindError) Error() string {
 	return "left behind: " + strings.Join(parts, ", ")
 }
 
-// Remove deletes files and whole folders. Symbolic links and junctions are deleted, not followed. A missing file is no error. It
-// continues after a failure, and then returns ReasonRemovalIncomplete with a *LeftBehindError that lists the rest.
+// Remove deletes files and directory trees. Symbolic links and junctions are deleted, not followed. A missing file is
+// not an error. Remove continues after a failure and then returns ReasonRemovalIncomplete with a *LeftBehindError
+// that lists the remaining files.
 func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 	r := &remover{left: map[string]error{}}
 	for _, name := range windows {
@@ -49,7 +50,7 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 		Next: "the operator retries; a file in use can be deleted once its program has ended"}
 }
 
-// RemoveEmpty deletes a folder with nothing in it. One that holds something stays; that, and its absence, is no error.
+// RemoveEmpty deletes an empty directory. A missing or non-empty directory is not an error and is left unchanged.
 func (c *Connection) RemoveEmpty(ctx context.Context, windows string) error {
 	target, err := sftpPath(windows)
 	if err != nil {
@@ -69,7 +70,7 @@ func (c *Connection) RemoveEmpty(ctx context.Context, windows string) error {
 	return c.verdict(ctx, err, func(err error) error { return c.transferFailed("delete "+windows, err) })
 }
 
-// remover deletes trees over SFTP.
+// remover deletes directory trees over SFTP.
 type remover struct {
 	targets []string
 	left    map[string]error // Windows paths
@@ -93,22 +94,23 @@ func (r *remover) run(ctx context.Context, s *fileSession) error {
 	return nil
 }
 
-// deepest is how many folders may lie in each other. Windows has longer paths only for who asks for them, and a host
-// may tell of folders without an end.
+// deepest is the maximum nesting of directories. Windows supports longer paths only on request, and a hostile host
+// may report an infinite directory tree.
 const deepest = 64
 
-// remove deletes one entry; a folder with all in it. Its error ends the whole removal; what merely cannot be deleted is
-// noted.
+// remove deletes one entry, including the content of a directory. An error ends the removal; entries that cannot be
+// deleted are only recorded.
 func (r *remover) remove(ctx context.Context, s *fileSession, name string, folder bool, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if !folder {
-		// Remove also deletes a link to a folder, as which Windows wants it deleted.
+		// Remove also deletes a link to a directory in the manner that Windows requires.
 		return r.note(s, name, s.Remove(name))
 	}
-	// OpenSSH for Windows shows a junction as a folder. To delete a folder first, whatever is in it, deletes a junction
-	// without its target and fails for a folder that is not empty. If that is denied, the entry may be a junction.
+	// OpenSSH for Windows reports a junction as a directory. Deleting the directory before its content deletes a
+	// junction without its target and fails for a non-empty directory. If the deletion is denied, the entry may be a
+	// junction.
 	err := s.RemoveDirectory(name)
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || s.ended() {
 		return r.note(s, name, err)
@@ -132,12 +134,12 @@ func (r *remover) remove(ctx context.Context, s *fileSession, name string, folde
 	return r.note(s, name, s.RemoveDirectory(name))
 }
 
-// note remembers what could not be deleted. The end of the session is an error.
+// note records an entry that could not be deleted. It returns an error if the session has ended.
 func (r *remover) note(s *fileSession, name string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		return nil
-	case s.ended(), errors.Is(err, sftp.ErrSSHFxConnectionLost): // operations fail a moment before the session is known to have ended
+	case s.ended(), errors.Is(err, sftp.ErrSSHFxConnectionLost): // operations fail shortly before the session end is detected
 		return err
 	}
 	r.left[windowsPath(name)] = err

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// counted counts the bytes that a connection has received.
+// counted counts the received bytes of a connection.
 type counted struct {
 	net.Conn
 	bytes *atomic.Int64
@@ -32,7 +32,8 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 	archive := content(12 << 20)
 	const target = `C:\k\wicd\inbox\payload-0123.zst`
 	key := newKey(t)
-	// Sent again are the last megabyte, what was under way, and as much as a busy server had received and not written yet.
+	// The last megabyte, the packets in flight, and the data that a busy server has received but not written are sent
+	// again.
 	const tail = 6 << 20
 	for name, c := range map[string]struct {
 		cut      int64
@@ -99,7 +100,7 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// A connection that was cut may leave a server process on the host that holds the file until the host notices.
+// A server process of an interrupted connection may hold the file until the host detects the interruption.
 func TestAnArchiveIsSentAnewWhenWhatIsThereIsHeld(t *testing.T) {
 	archive := content(3 << 20)
 	const target, partial = `C:\k\wicd\inbox\payload-0123.zst`, "/C:/k/wicd/inbox/payload-0123.zst.partial-resume"
@@ -129,7 +130,7 @@ func TestAnArchiveIsSentAnewWhenWhatIsThereIsHeld(t *testing.T) {
 	}
 }
 
-// A host whose drive is nearly full must not keep what nobody will go on with.
+// A host with a nearly full drive must not keep files that no upload resumes.
 func TestACutArchiveGoesWhenAnotherIsSent(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)
@@ -147,7 +148,7 @@ func TestACutArchiveGoesWhenAnotherIsSent(t *testing.T) {
 	}
 }
 
-// An operator may be ended with a reason.
+// A context may be canceled with a cause when the operator stops.
 func TestAnArchiveThatIsLetGoOfWithAReasonStays(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)

@@ -11,13 +11,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Run runs one verb of the agent and waits for its end. The arguments must be plain words: letters, digits and . : \ _
-// -, beginning with a letter or a dash, or an IPv4 network. Each line of the answer goes to onLine (which may be nil);
-// the last one, a result or a notice that the host restarts, is returned. After such a notice the connection is closed
-// when the host has ended the session.
+// Run runs one agent command and waits for its end. The arguments must be plain words: letters, digits and . : \ _ -,
+// beginning with a letter or a dash, or an HTTPS URL with a port. Each line of the answer is passed to onLine (which
+// may be nil). Run returns the last line: a result, or a notice of a host restart. After such a notice, Run closes
+// the connection when the host has ended the session.
 //
-// A failure that the agent reports is an *Error with the agent's reason that wraps *verb.Failure. When ctx ends, the
-// session is closed; the agent may live on.
+// A failure reported by the agent is an *Error with the agent's reason that wraps *verb.Failure. When ctx ends, the
+// session is closed; the agent may continue to run.
 func (c *Connection) Run(ctx context.Context, agentPath string, name verb.Name, args []string,
 	onLine func(verb.Line)) (verb.Line, error) {
 	command, err := commandLine(agentPath, name, args)
@@ -28,16 +28,16 @@ func (c *Connection) Run(ctx context.Context, agentPath string, name verb.Name, 
 	return x.run(ctx, command)
 }
 
-// execution is one run of a verb.
+// execution is one run of an agent command.
 type execution struct {
 	connection *Connection
 	agent      string
 	verb       verb.Name
 	onLine     func(verb.Line)
 
-	answered bool // the agent said something
+	answered bool // the agent sent at least one line
 	last     verb.Line
-	noise    tail // what stood on standard output besides the answer
+	noise    tail // standard output other than the answer
 }
 
 func (x *execution) run(ctx context.Context, command string) (verb.Line, error) {
@@ -54,10 +54,10 @@ func (x *execution) run(ctx context.Context, command string) (verb.Line, error) 
 	if err == nil && isFinal(x.last) {
 		return x.conclude(ctx, s)
 	}
-	// Whatever was wrong, the session is over.
+	// The command failed, so the session is over.
 	end := newWatch(c.clock, "the end of the session", c.limits.End)
 	if bound, overrun := (*boundError)(nil), (*overrunError)(nil); errors.As(err, &bound) || errors.As(err, &overrun) {
-		end = nil // what still comes is not wanted
+		end = nil // the remaining output is discarded
 	}
 	c.finish(ctx, s, end)
 	return verb.Line{}, c.verdict(ctx, cmp.Or(err, errNoAnswer), func(err error) error {
@@ -65,7 +65,7 @@ func (x *execution) run(ctx context.Context, command string) (verb.Line, error) 
 	})
 }
 
-// errNoAnswer stands for an output that ended before the agent's last line.
+// errNoAnswer reports output that ended before the agent's last line.
 var errNoAnswer = errors.New("the output ended before the agent's last line")
 
 // read reads the answer up to its last line or the end of the output.
@@ -79,7 +79,7 @@ func (x *execution) read(s *session, w *watch) error {
 			return err
 		}
 		if err != nil {
-			// The end of the output, or of the connection: verdict finds out.
+			// This is the end of the output or of the connection; verdict distinguishes them.
 			return nil //nolint:nilerr // a cut output is judged by what is missing
 		}
 		if received += len(data) + 1; received > answerLimit {
@@ -111,11 +111,11 @@ func isFinal(line verb.Line) bool {
 	return line.Type == verb.TypeResult || line.Type == verb.TypeFailure || line.Type == verb.TypeRebooting
 }
 
-// conclude waits a little for the agent's end and returns its last line.
+// conclude waits briefly for the end of the agent and returns its last line.
 func (x *execution) conclude(ctx context.Context, s *session) (verb.Line, error) {
 	c := x.connection
 	if x.last.Type == verb.TypeRebooting {
-		// Closing the session early might end the agent before it has asked Windows to restart.
+		// Closing the session early might end the agent before it has requested the restart from Windows.
 		c.finish(ctx, s, newWatch(c.clock, "the host to restart", c.limits.Reboot))
 		c.abort(ErrClosed)
 		return x.last, nil
@@ -132,7 +132,7 @@ func (x *execution) conclude(ctx context.Context, s *session) (verb.Line, error)
 	return x.last, nil
 }
 
-// explain says why there is no answer.
+// explain returns the error for a missing answer.
 func (x *execution) explain(ctx context.Context, s *session, err error) error {
 	c := x.connection
 	e := &Error{Host: c.target.Address, Err: err}
@@ -162,7 +162,7 @@ func (x *execution) explain(ctx context.Context, s *session, err error) error {
 	return e
 }
 
-// quote returns the end of what was printed besides the answer, for a message.
+// quote returns the end of the output other than the answer, for a message.
 func (x *execution) quote(s *session) string {
 	var texts []string
 	for _, text := range []string{s.stderr.String(), x.noise.String()} {

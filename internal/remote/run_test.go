@@ -42,7 +42,7 @@ func result() verb.Line {
 		Result: &verb.Result{Facts: &plan.Facts{System: host.SystemInfo{HostName: "win-1"}}}}
 }
 
-// run runs a verb and returns its last line and the types of all lines.
+// run runs an agent command and returns its last line and the types of all lines.
 func run(t *testing.T, c *remote.Connection) (verb.Line, []verb.Type, error) {
 	t.Helper()
 	var types []verb.Type
@@ -52,7 +52,7 @@ func run(t *testing.T, c *remote.Connection) (verb.Line, []verb.Type, error) {
 	return line, types, err
 }
 
-// hostWith returns a connection to a host with this agent.
+// hostWith returns a connection to a host with the given agent.
 func hostWith(t *testing.T, agent func(p *process) int, configure ...func(*server)) (*server, *remote.Connection) {
 	t.Helper()
 	key := newKey(t)
@@ -246,7 +246,7 @@ func TestAHostThatRestarts(t *testing.T) {
 		if err != nil || line.Type != verb.TypeRebooting {
 			t.Errorf("%v, %v", line.Type, err)
 		}
-		// A connection to a host that goes down is of no use.
+		// A connection to a host that shuts down is useless.
 		<-c.Done()
 	})
 	t.Run("and leaves the connection hanging", func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestAHostThatRestarts(t *testing.T) {
 	})
 }
 
-// deafConn loses what it receives while it is on.
+// deafConn discards received data while on is true.
 type deafConn struct {
 	net.Conn
 	on atomic.Bool
@@ -287,7 +287,7 @@ func (c *deafConn) Read(p []byte) (int, error) {
 	}
 }
 
-// a host that hangs is named with what was waited for, within the limit of the step.
+// the error of a host that hangs contains the awaited event and appears within the limit of the step.
 func TestVerbsOnAHostThatHangs(t *testing.T) {
 	prepare := func(t *testing.T, deafTo string, agent func(p *process) int, configure ...func(*server)) (*server, *remote.Connection, *testClock) {
 		noLeaks(t)
@@ -317,7 +317,7 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 	t.Run("and starts no program", func(t *testing.T) {
 		s, c, clock := prepare(t, "programs", nil)
 		wait := start(t.Context(), c)
-		clock.await(execLimit) // the session's
+		clock.await(execLimit) // timer of the session
 		<-s.hung
 		clock.pass(execLimit)
 		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "the SSH server to start a program")
@@ -344,7 +344,7 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 			return err
 		})
 		<-s.hung
-		for line := range read { // the last one, too, before the clock is stepped: it counts from when it is read
+		for line := range read { // including the last one, before the clock steps: the limit starts at the read
 			if line.Type == step("a").Type {
 				break
 			}
@@ -419,7 +419,7 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 	})
 }
 
-// R-069, L-20: one question tells the shell, and only when the agent does not answer.
+// R-069, L-20: one command identifies the shell, and only if the agent does not answer.
 func TestAgentsThatDoNotStart(t *testing.T) {
 	notFound := func(p *process) int {
 		_, _ = io.WriteString(p.err,

@@ -28,11 +28,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// server is an SSH server as a Windows host has it. Its fields are set before it is a target.
+// server is an SSH server like that of a Windows host. Set its fields before the first call of target.
 type server struct {
 	t        testing.TB
 	listener net.Listener
-	started  sync.Once // with the first target
+	started  sync.Once // by the first call of target
 	serving  sync.WaitGroup
 	port     int
 	config   *ssh.ServerConfig
@@ -40,12 +40,12 @@ type server struct {
 	shell    string // "cmd", "powershell", "bash", "broken"
 	agent    func(p *process) int
 
-	wrap          func(net.Conn) net.Conn // faults of the network
+	wrap          func(net.Conn) net.Conn // network faults
 	preamble      string                  // before the SSH identification
 	deafTo        string                  // "keepalives", "sessions", "programs", "files"
 	refuse        string                  // "sessions", "files"
-	lies          *sftp.Handlers          // what file transfers see in place of the disk
-	hung          chan string             // says that something is not answered
+	lies          *sftp.Handlers          // file handlers used instead of the disk
+	hung          chan string             // receives the name of each unanswered request
 	stopped       chan struct{}
 	connections   atomic.Int32
 	living        atomic.Int32
@@ -56,7 +56,7 @@ type server struct {
 	authenticated ssh.PublicKey
 }
 
-// process is a program that the server runs.
+// process is a program run by the server.
 type process struct {
 	server *server
 	args   []string
@@ -106,7 +106,7 @@ func (s *server) accept() {
 	}
 }
 
-// cut ends all connections at once, as a host does whose power fails.
+// cut ends all connections at once, as in a power failure of the host.
 func (s *server) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *server) ran() []string {
 	return slices.Clone(s.commands)
 }
 
-// hang says what is not answered, and never answers.
+// hang reports an unanswered request and blocks until the end.
 func (s *server) hang(what string, closed <-chan struct{}) {
 	s.hung <- what
 	select {
@@ -231,7 +231,7 @@ func (s *server) session(conn net.Conn, channel ssh.Channel, requests <-chan *ss
 	running.Wait()
 }
 
-// exec returns the shell.
+// exec runs a command in the simulated shell and returns the exit code.
 func (s *server) exec(command string, p *process) int {
 	if command == "echo %OS% $PSHOME" {
 		answer := map[string]string{
@@ -246,14 +246,14 @@ func (s *server) exec(command string, p *process) int {
 	return s.agent(p)
 }
 
-// target returns the server as a host to connect to.
+// target returns the Target of the server.
 func (s *server) target(key sshkey.Key) remote.Target {
 	s.started.Do(func() { s.serving.Go(s.accept) })
 	return remote.Target{Instance: "win-1", Namespace: "wmco", Address: "127.0.0.1", Port: s.port,
 		User: "Administrator", Key: key}
 }
 
-// connect connects and closes at the end of the test.
+// connect returns a connection that is closed at the end of the test.
 func (s *server) connect(d *remote.Dialer, key sshkey.Key) *remote.Connection {
 	s.t.Helper()
 	c, err := d.Connect(s.t.Context(), s.target(key))
@@ -295,7 +295,7 @@ func parsed(t testing.TB, private any) sshkey.Key {
 	return key
 }
 
-// testClock is a fake clock that tells which timers were set.
+// testClock is a fake clock that records the timers.
 type testClock struct {
 	*clocktesting.FakeClock
 	mu   sync.Mutex
@@ -331,13 +331,13 @@ func (t *testTimer) Reset(d time.Duration) bool {
 	return t.Timer.Reset(d)
 }
 
-// pass waits until a timer of this duration was set, and lets the time pass.
+// pass waits until a timer of this duration was set and steps the clock.
 func (c *testClock) pass(d time.Duration) {
 	c.await(d)
 	c.Step(d)
 }
 
-// await waits until a timer of this duration was set, and forgets it.
+// await waits until a timer of this duration was set and removes its record.
 func (c *testClock) await(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -350,7 +350,7 @@ func (c *testClock) await(d time.Duration) {
 	}
 }
 
-// Limits of the tests with a fake clock: each has a value of its own, by which pass knows it.
+// Limits of tests with a fake clock. Each value is unique, so that pass can identify the timer.
 const (
 	dialLimit      = 10 * time.Second
 	handshakeLimit = 15 * time.Second
@@ -372,7 +372,7 @@ func fakeDialer() (*remote.Dialer, *testClock) {
 	}}, c
 }
 
-// noLeaks fails the test when goroutines are left after its other clean-ups.
+// noLeaks fails the test if goroutines remain after the other cleanups.
 func noLeaks(t testing.TB) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -381,7 +381,6 @@ func noLeaks(t testing.TB) {
 	})
 }
 
-// waitFor waits until a condition holds.
 func waitFor(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
@@ -401,7 +400,7 @@ func inBackground(f func() error) func() error {
 	return func() error { return <-done }
 }
 
-// expectError checks reason, host and the texts that must stand in the error.
+// expectError checks the reason and the host of an error and the texts that it must contain.
 func expectError(t *testing.T, err error, reason remote.Reason, texts ...string) *remote.Error {
 	t.Helper()
 	var e *remote.Error
@@ -422,7 +421,7 @@ func expectError(t *testing.T, err error, reason remote.Reason, texts ...string)
 	return e
 }
 
-// expectTimeout checks also that a limit passed, and what was waited for.
+// expectTimeout also checks that a limit passed, and the awaited event.
 func expectTimeout(t *testing.T, err error, reason remote.Reason, waiting string) {
 	t.Helper()
 	var timeout *remote.TimeoutError

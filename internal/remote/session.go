@@ -10,15 +10,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// session is one SSH session.
 type session struct {
 	*ssh.Session
 	stdout io.Reader
-	stderr *tail // the end of its standard error
-	exit   error // how its program ended, once the session is finished
+	stderr *tail // the end of the standard error
+	exit   error // the exit of the program, set by finish
 }
 
-// open opens a session channel.
 func (c *Connection) open(ctx context.Context) (*session, error) {
 	var s *ssh.Session
 	w := newWatch(c.clock, "the SSH server to open a session", c.limits.ExecStart)
@@ -44,8 +42,8 @@ func (c *Connection) open(ctx context.Context) (*session, error) {
 	return out, nil
 }
 
-// serialReader lets the reader of a session's output and finish read at the same time. At its end, an SSH channel wakes one
-// reader only, and another would wait forever, also after the end of the connection.
+// serialReader allows the output reader of a session and finish to read concurrently. At the end of an SSH channel,
+// only one reader is woken. Another reader would wait forever, even after the end of the connection.
 type serialReader struct {
 	mu     sync.Mutex
 	reader io.Reader
@@ -57,7 +55,7 @@ func (r *serialReader) Read(p []byte) (int, error) {
 	return r.reader.Read(p)
 }
 
-// start has the SSH server start what request asks for.
+// start sends request to the SSH server and waits until the requested program or subsystem has started.
 func (c *Connection) start(ctx context.Context, s *session, request func() error) error {
 	w := newWatch(c.clock, "the SSH server to start a program", c.limits.ExecStart)
 	err := c.do(ctx, w, func() { _ = s.Close() }, request)
@@ -67,7 +65,7 @@ func (c *Connection) start(ctx context.Context, s *session, request func() error
 	return c.verdict(ctx, err, c.refused)
 }
 
-// refused returns the error for a session that the SSH server does not give.
+// refused returns the error for a session that the SSH server does not open.
 func (c *Connection) refused(err error) error {
 	e := &Error{Reason: ReasonSessionRejected, Host: c.target.Address, Err: err,
 		Message: fmt.Sprintf("the SSH server does not start a session (%s)", sanitize(err.Error())),
@@ -80,8 +78,8 @@ func (c *Connection) refused(err error) error {
 	return e
 }
 
-// finish waits until a session has ended, and closes it when that takes too long; a nil watch closes it at once. A
-// session that does not even end then takes the connection with it.
+// finish waits until a session has ended and closes it after the limit of w, or immediately if w is nil. If the
+// session still does not end, the connection is closed.
 func (c *Connection) finish(ctx context.Context, s *session, w *watch) {
 	done := make(chan struct{})
 	go func() {
@@ -101,7 +99,7 @@ func (c *Connection) finish(ctx context.Context, s *session, w *watch) {
 	}
 }
 
-// exitText says how a program ended.
+// exitText describes the exit of a program.
 func exitText(exit error) string {
 	var status *ssh.ExitError
 	if errors.As(exit, &status) {

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// A job that is canceled in the moment in which its file session is open has two readers of that session. Each must notice the end.
+// A job canceled at the moment when its file session opens has two readers of that session. Both must detect the end.
 func TestTheEndOfASessionReachesAllItsReaders(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)
@@ -24,7 +24,7 @@ func TestTheEndOfASessionReachesAllItsReaders(t *testing.T) {
 			ended <- struct{}{}
 		}()
 	}
-	time.Sleep(20 * time.Millisecond) // both wait; one that comes later finds the end, which tests less
+	time.Sleep(20 * time.Millisecond) // both wait: a later reader finds the end, which tests less
 	c.Close()
 	waitFor(t, "both readers to end", func() bool { return len(ended) == cap(ended) })
 }

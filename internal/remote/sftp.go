@@ -15,9 +15,9 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// files is a connection's one SFTP session, opened when it is first needed.
+// files holds the single SFTP session of a connection, opened on first use.
 type files struct {
-	opening chan struct{} // holds a token while nobody opens the session
+	opening chan struct{} // holds a token while no caller opens the session
 
 	mu      sync.Mutex
 	current *fileSession
@@ -49,15 +49,15 @@ type fileSession struct {
 	gone chan struct{} // closed when the session has ended
 
 	mu      sync.Mutex
-	watches map[*watch]int // of the operations under way, with the bytes that have come since each began
+	watches map[*watch]int // running operations, with the bytes received since the start of each
 	flooded bool
 }
 
-// operationLimit is how much a host may answer to one file operation, in bytes. A list of a folder takes some KiB, and
-// what acknowledges a transfer a thousandth of it.
+// operationLimit is the maximum size of the answer to one file operation, in bytes. A directory list has some KiB,
+// and the acknowledgments of a transfer have a thousandth of its size.
 const operationLimit = 32 << 20
 
-// errFlood ends a session whose host sends without an end.
+// errFlood ends the session of a host that exceeds operationLimit.
 var errFlood = fmt.Errorf("the host has sent more than %d MiB in answer to one file operation", operationLimit>>20)
 
 func (s *fileSession) ended() bool {
@@ -69,8 +69,8 @@ func (s *fileSession) ended() bool {
 	}
 }
 
-// observe returns the session's output on its way to the SFTP client: every answer is a sign of life for what is under
-// way.
+// observe returns a reader of the session's output for the SFTP client. Every answer counts as activity of all
+// running operations.
 func (s *fileSession) observe(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		n, err := r.Read(p)
@@ -101,7 +101,7 @@ func (s *fileSession) watching(w *watch, on bool) {
 	}
 }
 
-// floods reports whether the session was ended because the host sends without an end.
+// floods reports whether the session was ended with errFlood.
 func (s *fileSession) floods() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// sftp returns the connection's SFTP session.
+// sftp returns the connection's SFTP session and opens the session if needed.
 func (c *Connection) sftp(ctx context.Context) (*fileSession, error) {
 	select {
 	case <-c.files.opening:
@@ -130,8 +130,8 @@ func (c *Connection) sftp(ctx context.Context) (*fileSession, error) {
 	return s, err
 }
 
-// openFiles opens an SFTP session: 32 KiB packets, which every server takes, and up to 64 of them under way: a
-// channel's window.
+// openFiles opens an SFTP session. It uses packets of 32 KiB, which every server supports. Up to 64 packets are in
+// flight, the size of a channel's window.
 func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 	raw, err := c.open(ctx)
 	if err != nil {
@@ -167,8 +167,8 @@ func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 	return out, nil
 }
 
-// operate does file work on the SFTP session under the stall limit, and in the given time. waiting says what is waited
-// for.
+// operate runs file operations on the SFTP session under the stall limit and the given limit. waiting describes the
+// awaited event.
 func (c *Connection) operate(ctx context.Context, waiting string, limit time.Duration,
 	work func(ctx context.Context, s *fileSession) error) error {
 	s, err := c.sftp(ctx)
@@ -185,7 +185,7 @@ func (c *Connection) operate(ctx context.Context, waiting string, limit time.Dur
 	return err
 }
 
-// sftpPath returns the SFTP form (/C:/k/x) of an absolute Windows path (C:\k\x). It refuses paths that are not plain.
+// sftpPath returns the SFTP form (/C:/k/x) of an absolute Windows path (C:\k\x). It rejects paths that are not plain.
 func sftpPath(windows string) (string, error) {
 	slashed := strings.ReplaceAll(windows, `\`, "/")
 	drive, rest, ok := strings.Cut(slashed, ":")
@@ -202,20 +202,20 @@ func windowsPath(sftpPath string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(sftpPath, "/"), "/", `\`)
 }
 
-// Exists reports whether there is a file or folder at a Windows path.
+// Exists reports whether a file or directory exists at a Windows path.
 func (c *Connection) Exists(ctx context.Context, windows string) (bool, error) {
 	info, err := c.stat(ctx, windows)
 	return info != nil, err
 }
 
-// Has reports whether there is a file of this size in bytes at a Windows path. Since Upload puts only whole files in
-// place, one whose name follows from its content need not be sent again then.
+// Has reports whether a file of this size in bytes exists at a Windows path. Upload publishes only complete files, so
+// a file with a content-addressed name need not be sent again.
 func (c *Connection) Has(ctx context.Context, windows string, size int64) (bool, error) {
 	info, err := c.stat(ctx, windows)
 	return info != nil && !info.IsDir() && info.Size() == size, err
 }
 
-// stat describes what is at a Windows path; nil when nothing is.
+// stat returns the file information for a Windows path, or nil if the path does not exist.
 func (c *Connection) stat(ctx context.Context, windows string) (fs.FileInfo, error) {
 	name, err := sftpPath(windows)
 	if err != nil {
@@ -235,11 +235,11 @@ func (c *Connection) stat(ctx context.Context, windows string) (fs.FileInfo, err
 	return info, nil
 }
 
-// makeFolders makes a folder with all above it. The drive's root is always there. All are asked for at the same time,
-// again as long as that brings one more: a server that answers in turn has then made them after one round trip, and any
-// after as many as there are folders.
+// makeFolders creates a directory and its parents; the root of the drive always exists. All directories are requested
+// concurrently, and the requests are repeated until the deepest succeeds, at most once per directory. A server that
+// answers in order has created all directories after one round trip.
 func makeFolders(s *fileSession, folder string) error {
-	var folders []string // the deepest last
+	var folders []string // ordered from the top
 	for f := folder; strings.Count(f, "/") >= 2; f = path.Dir(f) {
 		folders = append([]string{f}, folders...)
 	}
@@ -254,7 +254,7 @@ func makeFolders(s *fileSession, folder string) error {
 			return nil
 		}
 	}
-	// Servers do not say of a folder that it is there already.
+	// Servers do not report that a directory already exists.
 	for i, f := range folders {
 		info, err := s.Stat(f)
 		switch {

@@ -10,11 +10,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// shellQuestion is answered differently by each shell: cmd.exe knows %OS%, PowerShell knows $PSHOME, others know
+// shellQuestion identifies the shell: cmd.exe expands %OS%, PowerShell expands $PSHOME, and other shells support
 // neither.
 const shellQuestion = "echo %OS% $PSHOME"
 
-// shellAnswerLimit bounds what is read of the answer, in bytes.
+// shellAnswerLimit is the maximum number of bytes read of the answer.
 const shellAnswerLimit = 64 << 10
 
 // shell is a host's default shell for SSH sessions.
@@ -29,7 +29,7 @@ const (
 // powerShellHome is a value of $PSHOME on Windows.
 var powerShellHome = regexp.MustCompile(`(?i)[a-z]:\\[^\r\n]*powershell`)
 
-// shellOf tells the shell by its answer to shellQuestion. The answer may have noise around it.
+// shellOf returns the shell that gave this answer to shellQuestion. The answer may contain noise.
 func shellOf(answer string) shell {
 	switch {
 	case strings.Contains(answer, "Windows_NT") && strings.Contains(answer, "$PSHOME"):
@@ -40,7 +40,7 @@ func shellOf(answer string) shell {
 	return shellOther
 }
 
-// notStarted finds out, with one command, why the agent did not answer.
+// notStarted runs one command to determine the reason for the agent's missing answer.
 func (x *execution) notStarted(ctx context.Context, s *session) error {
 	c := x.connection
 	answer, err := c.ask(ctx)
@@ -67,9 +67,9 @@ func (x *execution) notStarted(ctx context.Context, s *session) error {
 	return e
 }
 
-// blockedTexts are what English Windows says when a policy or an antivirus stops a program. In other languages the
-// reason is AgentStartFailed, and the message quotes Windows. Access is denied counts: the user could write the
-// program, so something else keeps him from running it.
+// blockedTexts are the messages of English Windows when a policy or an antivirus blocks a program. In other languages
+// the reason is AgentStartFailed, and the message quotes Windows. "Access is denied" is included: the user could
+// write the program, so the user's permissions are not the cause.
 var blockedTexts = []string{
 	"access is denied", "blocked by group policy", "virus or potentially unwanted", "blocked by your administrator",
 	"has been blocked", "application control policy",
@@ -85,7 +85,7 @@ func isBlocked(output string) bool {
 	return false
 }
 
-// ask runs shellQuestion and returns what it prints.
+// ask runs shellQuestion and returns its output.
 func (c *Connection) ask(ctx context.Context) (string, error) {
 	s, err := c.open(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *Connection) ask(ctx context.Context) (string, error) {
 	return string(answer), c.verdict(ctx, err, c.refused)
 }
 
-// shellUnsupported says how to set a shell that works.
+// shellUnsupported returns the error with the procedure to set a supported shell.
 func (c *Connection) shellUnsupported(answer string) error {
 	said := sanitize(answer)
 	if said == "" {

@@ -14,23 +14,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// answerDelay is how long the slow host takes for each answer: just less than it may be silent.
+// answerDelay is the delay of each answer of the slow host, just below the stall limit.
 const answerDelay = 29 * time.Second
 
-// slowHost is a file server that answers everything, each time after answerDelay. The time is the fake clock's.
+// slowHost is a file server that delays every answer by answerDelay of the fake clock.
 type slowHost struct {
 	liar
 	clock *testClock
-	limit time.Duration // of the operation that the test begins
+	limit time.Duration // of the tested operation
 	begin time.Time
-	list  int // how many entries its folders have
+	list  int // number of entries in each directory
 
 	mu     sync.Mutex
 	gone   <-chan struct{} // closed when the connection has ended
-	waited bool            // for that, once
+	waited bool            // answer has waited for gone
 }
 
-// connectSlow connects to a slow host.
 func connectSlow(t *testing.T, limit, stall time.Duration) (*slowHost, *remote.Connection) {
 	t.Helper()
 	noLeaks(t)
@@ -47,7 +46,7 @@ func connectSlow(t *testing.T, limit, stall time.Duration) (*slowHost, *remote.C
 	return h, c
 }
 
-// answer lets the time of an answer pass. Beyond the limit, it gives the operator the time to notice.
+// answer advances the clock by answerDelay. After the limit, it waits until the operator detects the timeout.
 func (h *slowHost) answer() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,7 +57,7 @@ func (h *slowHost) answer() {
 	h.waited = true
 	select {
 	case <-h.gone:
-	case <-time.After(10 * time.Second): // the operator does not notice
+	case <-time.After(10 * time.Second): // the operator does not detect the timeout
 	}
 }
 
@@ -75,7 +74,7 @@ func (h *slowHost) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	return h, nil
 }
 
-// ListAt gives one entry at a time.
+// ListAt returns one entry per call.
 func (h *slowHost) ListAt(into []os.FileInfo, offset int64) (int, error) {
 	if offset >= int64(h.list) {
 		return 0, io.EOF
@@ -85,7 +84,7 @@ func (h *slowHost) ListAt(into []os.FileInfo, offset int64) (int, error) {
 	return 1, nil
 }
 
-// A host that answers just often enough cannot keep a file operation going.
+// A host that answers just often enough cannot prolong a file operation.
 func TestAHostThatAnswersSlowlyOnPurpose(t *testing.T) {
 	t.Run("a list that comes entry by entry ends after the limit", func(t *testing.T) {
 		h, c := connectSlow(t, remote.DefaultFileLimit, stallLimit)
@@ -95,7 +94,7 @@ func TestAHostThatAnswersSlowlyOnPurpose(t *testing.T) {
 		if took := h.clock.Since(h.begin); took > remote.DefaultFileLimit+2*answerDelay {
 			t.Errorf("it has taken %s", took)
 		}
-		<-c.Done() // others get a connection of their own
+		<-c.Done() // other callers get a new connection
 	})
 	t.Run("a transfer may take the time of its size, and not more", func(t *testing.T) {
 		const size = 10 << 20
@@ -109,7 +108,7 @@ func TestAHostThatAnswersSlowlyOnPurpose(t *testing.T) {
 	})
 }
 
-// expectOverall checks the error of an operation that took too long in all.
+// expectOverall checks the error of an operation that exceeded its total time.
 func expectOverall(t *testing.T, err error, text string) {
 	t.Helper()
 	e := expectError(t, err, remote.ReasonTransferFailed, text)

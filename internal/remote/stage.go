@@ -2,19 +2,19 @@ package remote
 
 import "errors"
 
-// Stage is a part of the way to a login.
+// Stage is a stage of connecting to a host.
 type Stage int
 
-// The stages, in their order.
+// The stages, in order.
 const (
-	StageName           Stage = iota + 1 // the name resolves, to an address at which a host can be
+	StageName           Stage = iota + 1 // the name resolves to an address that a host can have
 	StageTCP                             // the port answers
-	StageIdentification                  // an SSH server answers there
-	StageHostKey                         // it proves that it has the right host key
-	StageLogin                           // it lets the user in
+	StageIdentification                  // an SSH server answers on the port
+	StageHostKey                         // the server authenticates with an accepted host key
+	StageLogin                           // the user logs in
 )
 
-// staged notes in an error how far the handshake came.
+// staged records the reached stage of the handshake in an error.
 func (h *handshake) staged(err error) error {
 	var e *Error
 	if !errors.As(err, &e) {

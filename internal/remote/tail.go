@@ -7,10 +7,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// tailLimit is how much of what a program prints besides its answer is kept for an error message.
+// tailLimit is the maximum number of bytes of other program output kept for an error message.
 const tailLimit = 4096
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the last tailLimit bytes.
 type tail struct {
 	mu   sync.Mutex
 	data []byte
@@ -26,10 +26,10 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// messageLines is how many lines of foreign output an error message quotes.
+// messageLines is the maximum number of quoted output lines in an error message.
 const messageLines = 5
 
-// String returns the last lines on one line, fit for a message.
+// String returns the last lines joined into one line, safe for a message.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,10 +42,10 @@ func (t *tail) String() string {
 	return strings.Join(lines[max(0, len(lines)-messageLines):], " | ")
 }
 
-// messageLimit bounds one quoted text in a message, in bytes.
+// messageLimit is the maximum size of one quotation in a message, in bytes.
 const messageLimit = 500
 
-// sanitize makes foreign text fit for a log or a status: printable, and bounded.
+// sanitize makes untrusted text safe for a log or a status: printable and of limited length.
 func sanitize(foreign string) string {
 	return text.Shortened(text.Printable(foreign), messageLimit)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// traffic is what a Dialer counts.
+// traffic records the counts of a Dialer.
 type traffic struct{ connected, opened, sent atomic.Int64 }
 
 func (c *traffic) Connected()     { c.connected.Add(1) }

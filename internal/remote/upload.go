@@ -16,17 +16,17 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// packetsUnderWay is how many write requests are sent before the first is answered: 64 of 32 KiB fill an SSH channel's
+// packetsUnderWay is the maximum number of unanswered write requests: 64 requests of 32 KiB fill an SSH channel's
 // window.
 const packetsUnderWay = 64
 
 // partialSuffix marks files that are being uploaded; random characters follow.
 const partialSuffix = ".partial-"
 
-// Upload writes a file of the given size in bytes: to a temporary name in the same folder first, which is then renamed,
-// so that nobody sees half a file. Folders are made on the way, a file that is there is replaced, leftovers of broken
-// uploads of this file are removed. progress (may be nil) is called with the bytes handed to the connection, which run
-// at most 2 MiB ahead.
+// Upload writes a file of the given size in bytes. The content is written to a temporary file in the same directory,
+// which is then renamed, so that no reader sees an incomplete file. Upload creates missing directories, replaces an
+// existing file, and removes leftovers of interrupted uploads of this file. progress (may be nil) is called with the
+// bytes handed to the connection, at most 2 MiB ahead of the host.
 func (c *Connection) Upload(ctx context.Context, windows string, size int64, r io.Reader,
 	progress func(done, total int64)) error {
 	target, err := sftpPath(windows)
@@ -46,16 +46,16 @@ func (c *Connection) Upload(ctx context.Context, windows string, size int64, r i
 	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
 }
 
-// resumeSuffix marks files whose upload can go on where it was cut: their content follows from their name.
+// resumeSuffix marks partial files of resumable uploads: the names of the files are content-addressed.
 const resumeSuffix = partialSuffix + "resume"
 
-// holes is how much of the end of a cut upload, in bytes, may not have arrived although what follows it has: the
-// packets that were under way. It is sent again.
+// holes is the length in bytes of the end of an interrupted upload that may have gaps: the packets in flight. This
+// part is sent again.
 const holes = packetsUnderWay * 32 << 10
 
-// Send is Upload of a file whose content follows from its name: it resumes an interrupted Send. The receiver must check
-// the content, because the beginning may come from elsewhere. Leftovers of interrupted Sends of other files in the
-// folder are removed: nobody resumes two.
+// Send is like Upload for a file with a content-addressed name and resumes an interrupted Send. The receiver must
+// verify the content, because the beginning may have another origin. Send removes leftovers of interrupted Sends of
+// other files in the directory, because only the most recent one is resumed.
 func (c *Connection) Send(ctx context.Context, windows string, content *io.SectionReader,
 	progress func(done, total int64)) error {
 	target, err := sftpPath(windows)
@@ -70,12 +70,12 @@ func (c *Connection) Send(ctx context.Context, windows string, content *io.Secti
 		if err == nil || !u.barred || ctx.Err() != nil || s.ended() {
 			return err
 		}
-		// The server process of a cut connection may hold the file for as long as its host takes to notice.
+		// The server process of an interrupted connection may hold the file until the host detects the interruption.
 		if restartErr := u.restart(); restartErr != nil {
 			return errors.Join(err, restartErr)
 		}
 		if err = u.run(ctx, s); err == nil {
-			// It may still be held. The next upload to this folder removes it then.
+			// If the file is still held, the next upload to this directory removes it.
 			_ = s.Remove(u.kept)
 		}
 		return err
@@ -92,7 +92,7 @@ func (c *Connection) partialName(target string) (string, error) {
 	return target + partialSuffix + hex.EncodeToString(random[:]), nil
 }
 
-// source is the content of an upload; it ends when the context does.
+// source is the content of an upload. Reads fail when ctx has ended.
 type source struct {
 	ctx      context.Context
 	reader   io.Reader
@@ -100,7 +100,7 @@ type source struct {
 	progress func(done, total int64)
 
 	read int64
-	err  error // of the reader itself
+	err  error // error of the reader
 }
 
 func (s *source) Read(p []byte) (int, error) {
@@ -125,19 +125,19 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// upload is one upload under way.
+// upload is one running upload.
 type upload struct {
 	connection      *Connection
 	target, partial string
 	source          *source
-	resume          io.Seeker // the source's reader when the upload may go on where an earlier one was cut; nil else
-	writing         bool      // content is being written: a failure may mean a full volume
-	resumed         bool      // an earlier upload has left a part of the content or all of it
-	barred          bool      // what is to be resumed cannot be opened, or what was resumed not be renamed
-	kept            string    // the barred file, which the next attempt resumes if the restarted upload fails, too; else empty
+	resume          io.Seeker // set if the upload may resume an interrupted one; otherwise nil
+	writing         bool      // content is being written: a failure may be caused by a full volume
+	resumed         bool      // an earlier upload left some or all of the content
+	barred          bool      // the file to resume could not be opened, or the resumed file could not be renamed
+	kept            string    // the barred file, kept for the next attempt in case the restarted upload fails; otherwise empty
 }
 
-// restart makes it an upload from the beginning, under another name.
+// restart resets the upload to the beginning of the content, under another name.
 func (u *upload) restart() (err error) {
 	u.kept = u.partial
 	if u.partial, err = u.connection.partialName(u.target); err != nil {
@@ -154,9 +154,9 @@ func (u *upload) run(ctx context.Context, s *fileSession) error {
 		err = u.write(s, file)
 	}
 	if err != nil {
-		// What nobody waits for any more is gone on with later.
+		// An upload canceled by the caller can be resumed later, so its file is kept.
 		if file != nil && !s.ended() && (u.resume == nil || u.source.ctx.Err() == nil) {
-			// It takes room, perhaps the last. If this fails too, the next upload clears up.
+			// The file uses space, perhaps the last. If this fails too, the next upload removes the file.
 			_ = s.Remove(u.partial)
 		}
 		return err
@@ -165,15 +165,15 @@ func (u *upload) run(ctx context.Context, s *fileSession) error {
 	return u.place(ctx, s)
 }
 
-// open opens the temporary file where the upload begins, makes its folder, and clears that of leftovers when it was
-// there. What needs no answer of the other is asked for at the same time: a host may be far.
+// open opens the temporary file, creates its directory, and removes leftovers from an existing directory. Independent
+// requests are sent concurrently because the round trip to a host may be long.
 func (u *upload) open(s *fileSession) (*sftp.File, error) {
 	folder, flags := path.Dir(u.target), os.O_WRONLY|os.O_CREATE
 	if u.resume == nil {
 		flags |= os.O_TRUNC
 	}
 	var entries []fs.FileInfo
-	var before fs.FileInfo // what an upload before has left to go on with
+	var before fs.FileInfo // the file of an interrupted upload to resume
 	var file *sftp.File
 	var listErr, statErr, err error
 	atOnce(
@@ -201,7 +201,7 @@ func (u *upload) open(s *fileSession) (*sftp.File, error) {
 		before, statErr = nil, nil
 	}
 	if errors.Is(listErr, fs.ErrNotExist) {
-		listErr = nil // the folder was made in this moment, by another upload
+		listErr = nil // another upload has just created the directory
 	}
 	if err := errors.Join(listErr, statErr); err != nil {
 		return file, errors.Join(err, file.Close())
@@ -210,7 +210,7 @@ func (u *upload) open(s *fileSession) (*sftp.File, error) {
 	return u.begin(s, file, before)
 }
 
-// atOnce does all at the same time, and returns when all are done.
+// atOnce runs all functions concurrently and waits for them.
 func atOnce(work ...func()) {
 	var group sync.WaitGroup
 	for _, do := range work {
@@ -219,26 +219,26 @@ func atOnce(work ...func()) {
 	group.Wait()
 }
 
-// clear removes what earlier uploads have left in the folder.
+// clear removes leftovers of earlier uploads from the directory.
 func (u *upload) clear(s *fileSession, entries []fs.FileInfo) {
 	leftover := strings.ToLower(path.Base(u.target) + partialSuffix)
 	for _, entry := range entries {
 		name := strings.ToLower(entry.Name())
 		stale := strings.HasPrefix(name, leftover) || u.resume != nil && strings.HasSuffix(name, resumeSuffix)
 		if stale && !strings.EqualFold(name, path.Base(u.partial)) && !strings.EqualFold(name, path.Base(u.kept)) {
-			// One that is still open cannot be removed and does no harm.
+			// A file that is still open cannot be removed and does no harm.
 			_ = s.Remove(path.Join(path.Dir(u.target), entry.Name()))
 		}
 	}
 }
 
-// begin goes to where the upload begins in a file of which an upload before has left something, or nothing.
+// begin seeks to the start offset of the upload. before describes the file of an interrupted upload, or is nil.
 func (u *upload) begin(s *fileSession, file *sftp.File, before fs.FileInfo) (*sftp.File, error) {
 	if before == nil || before.Size() == 0 && before.Mode().IsRegular() {
 		return file, nil
 	}
 	if !before.Mode().IsRegular() || before.Size() < 0 || before.Size() > u.source.size {
-		// No beginning of this file.
+		// The file cannot be the beginning of this content.
 		if err := file.Close(); err != nil {
 			return file, err
 		}
@@ -256,8 +256,9 @@ func (u *upload) begin(s *fileSession, file *sftp.File, before fs.FileInfo) (*sf
 	return file, nil
 }
 
-// write sends the content and checks that all of it has arrived. Servers that answer in turn tell the size after they
-// have closed the file; of others it is asked again, for Windows may tell an old size of an open file.
+// write sends the content and verifies that all bytes arrived. Servers that answer in order report the size after
+// closing the file. For other servers, the size is requested again, because Windows may report an old size for an
+// open file.
 func (u *upload) write(s *fileSession, file *sftp.File) error {
 	_, err := file.ReadFromWithConcurrency(u.source, packetsUnderWay)
 	if err != nil {
@@ -280,14 +281,15 @@ func (u *upload) write(s *fileSession, file *sftp.File) error {
 	return nil
 }
 
-// renameDelays returns the waits before a refused rename is repeated: 2 s in all. Virus scanners open each new file,
-// and Windows refuses to rename an open file.
+// renameDelays returns the delays between attempts of a refused rename: 2 s in total. Virus scanners open each new
+// file, and Windows refuses to rename an open file.
 func renameDelays() []time.Duration {
 	return []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 350 * time.Millisecond,
 		500 * time.Millisecond, 800 * time.Millisecond}
 }
 
-// place gives the file its name. If that is refused, a file that can be resumed stays: it is complete.
+// place renames the file to its final name. If the rename is refused, a resumable file is kept, because it is
+// complete.
 func (u *upload) place(ctx context.Context, s *fileSession) error {
 	err := u.rename(s)
 	for _, delay := range renameDelays() {
@@ -309,16 +311,16 @@ func (u *upload) place(ctx context.Context, s *fileSession) error {
 	if u.resume == nil {
 		_ = s.Remove(u.partial)
 	}
-	u.barred = u.resumed // a scanner reads what is new, and would read the next one, too
+	u.barred = u.resumed // a new file is not barred: a scanner would open the next one, too
 	if errors.Is(err, fs.ErrPermission) {
-		// The user may write there, so this is no matter of rights.
+		// The user may write to the directory, so permissions are not the cause.
 		return fmt.Errorf("the host refuses to rename it from %s: another program, perhaps a virus scanner, has it open",
 			windowsPath(u.partial))
 	}
 	return fmt.Errorf("it could not be put in place: %w", err)
 }
 
-// rename renames the partial file to its target. Servers differ in whether a rename replaces a file.
+// rename renames the partial file to its target. Servers differ in whether a rename replaces an existing file.
 func (u *upload) rename(s *fileSession) error {
 	if s.Rename(u.partial, u.target) == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// delayedConn is a connection on which what is written arrives later. It does not limit how much is under way, so that
-// the SSH channel's window is what is measured.
+// delayedConn is a connection that delays writes. It does not limit the data in flight, so that the SSH channel's
+// window is the measured limit.
 type delayedConn struct {
 	net.Conn
 	delay time.Duration

@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// explain says why an upload failed.
+// explain returns the error for a failed upload.
 func (u *upload) explain(ctx context.Context, windows string, err error) error {
 	c := u.connection
 	if u.source.err != nil {
@@ -29,7 +29,7 @@ func (u *upload) explain(ctx context.Context, windows string, err error) error {
 // sftpNoSpace is SSH_FX_NO_SPACE_ON_FILESYSTEM of later SFTP drafts.
 const sftpNoSpace = 14
 
-// isDiskFull recognizes the servers that say so.
+// isDiskFull reports whether the server explicitly reported a full disk.
 func isDiskFull(err error) bool {
 	var status *sftp.StatusError
 	if !errors.As(err, &status) {
@@ -40,16 +40,16 @@ func isDiskFull(err error) bool {
 		strings.Contains(text, "no space left")
 }
 
-// isUnexplained recognizes SSH_FX_FAILURE: OpenSSH says nothing more when a disk is full.
+// isUnexplained reports whether the error is SSH_FX_FAILURE, the only error of OpenSSH for a full disk.
 func isUnexplained(err error) bool {
 	var status *sftp.StatusError
 	return errors.As(err, &status) && status.FxCode() == sftp.ErrSSHFxFailure
 }
 
-// spareBytes is what a volume must have left, besides the file, not to count as full.
+// spareBytes is the minimum free space of a volume, in addition to the file size, to not count as full.
 const spareBytes = 1 << 20
 
-// isFull asks the server for the free space of the volume. The partial file is gone by now, so its size counts.
+// isFull queries the free space of the volume. The partial file has been removed by then, so its full size counts.
 func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 	full := false
 	err := c.operate(ctx, "the free space of the volume", c.limits.File, func(_ context.Context, s *fileSession) error {
@@ -65,7 +65,7 @@ func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 	return err == nil && full
 }
 
-// transferFailed returns the error for file work that failed on a connection that works.
+// transferFailed returns the error for a failed file operation on a working connection.
 func (c *Connection) transferFailed(action string, err error) error {
 	e := &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
 		Message: fmt.Sprintf("could not %s (%s)", action, sanitize(err.Error())), Next: "the operator retries"}

@@ -8,31 +8,31 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// watch limits how long nothing may happen while something is waited for. Its time is the injected clock's, not the
-// network's.
+// watch limits the time without activity during a wait. The time is measured by the injected clock, not by network
+// deadlines.
 type watch struct {
 	clock   clock.WithTicker
-	changed chan struct{} // the limit is another
+	changed chan struct{} // signals a changed limit
 
 	mu      sync.Mutex
 	waiting string // completes "waited 10s for …"
 	limit   time.Duration
 	last    time.Time
-	end     time.Time     // of all that is waited for, whatever happens; zero for none
-	overall time.Duration // from the beginning to the end
+	end     time.Time     // deadline regardless of activity; zero for none
+	overall time.Duration // time from the start to end
 }
 
 func newWatch(c clock.WithTicker, waiting string, limit time.Duration) *watch {
 	return &watch{clock: c, changed: make(chan struct{}, 1), waiting: waiting, limit: limit, last: c.Now()}
 }
 
-// within also limits how long it takes in all, however much happens.
+// within also limits the total time, regardless of activity.
 func (w *watch) within(overall time.Duration) *watch {
 	w.overall, w.end = overall, w.last.Add(overall)
 	return w
 }
 
-// alive says that something happened.
+// alive records activity.
 func (w *watch) alive() {
 	now := w.clock.Now()
 	w.mu.Lock()
@@ -40,7 +40,7 @@ func (w *watch) alive() {
 	w.last = now
 }
 
-// expect says that something happened and that from now on something else is waited for.
+// expect records activity and sets the next awaited event and its limit.
 func (w *watch) expect(waiting string, limit time.Duration) {
 	now := w.clock.Now()
 	w.mu.Lock()
@@ -56,7 +56,7 @@ func (w *watch) expect(waiting string, limit time.Duration) {
 	}
 }
 
-// left returns the time until a limit passes, and the error when one has passed.
+// left returns the time until a limit passes, or an error if a limit has passed.
 func (w *watch) left() (time.Duration, *TimeoutError) {
 	now := w.clock.Now()
 	w.mu.Lock()
@@ -71,8 +71,8 @@ func (w *watch) left() (time.Duration, *TimeoutError) {
 	return 0, &timeout
 }
 
-// until waits for done. It returns nil when done was closed, the context's cause when it ended first, and a
-// TimeoutError when the limit passed.
+// until waits for done. It returns nil when done was closed, the context's cause if the context ended first, and a
+// TimeoutError if the limit passed.
 func (w *watch) until(ctx context.Context, done <-chan struct{}) error {
 	left, _ := w.left()
 	timer := w.clock.NewTimer(left)

@@ -8,9 +8,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What may stand in a command line. Both cmd.exe and PowerShell pass such words on unchanged: nothing is quoted,
-// expanded, split or interpreted. PowerShell splits a word that begins with a dash at the first dot or colon, so flags
-// are letters and dashes.
+// Words allowed in a command line. cmd.exe and PowerShell pass such words on unchanged: nothing is quoted, expanded,
+// split or interpreted. PowerShell splits a word that begins with a dash at the first dot or colon, so flags are
+// letters, digits and dashes.
 var (
 	programWord  = regexp.MustCompile(`^[A-Za-z]:(\\[A-Za-z0-9][A-Za-z0-9_.-]*)+\.exe$`)
 	flagWord     = regexp.MustCompile(`^--?[A-Za-z][A-Za-z0-9-]*$`)
@@ -18,11 +18,12 @@ var (
 	urlWord      = regexp.MustCompile(`^https://[A-Za-z0-9][A-Za-z0-9.-]*:[0-9]{1,5}$`)
 )
 
-// commandLimit is shorter than what any Windows shell takes (cmd.exe: 8191 characters).
+// commandLimit is the maximum length of a command line in characters, below the limit of any Windows shell (cmd.exe:
+// 8191 characters).
 const commandLimit = 4000
 
-// commandLine joins the agent's path, a verb and plain words. It refuses everything that a shell could understand as
-// more than a plain word.
+// commandLine joins the agent's path, a command name and plain words. It rejects any word that a shell could
+// interpret.
 func commandLine(program string, name verb.Name, args []string) (string, error) {
 	if !programWord.MatchString(program) {
 		return "", fmt.Errorf("%q is not a plain path of a Windows program", program)

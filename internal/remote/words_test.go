@@ -34,7 +34,7 @@ func TestCommandLinesThatAreSent(t *testing.T) {
 	}
 }
 
-// R-069, L-20: nothing is sent that cmd.exe or PowerShell could take for more than a plain word.
+// R-069, L-20: no word is sent that cmd.exe or PowerShell could interpret.
 func TestWordsThatAreNotSent(t *testing.T) {
 	words := []string{
 		"", " ", "-", "--", "---x", "a b", "a\tb", "a\nb", "a\rb", "a\x00b", "ä", "a\u00a0b", "a\u2028b", "a–b", "a”b",

@@ -1,4 +1,4 @@
-// Package sshkey reads the private key by which the operator logs in to Windows hosts, and keeps it out of logs and
+// Package sshkey reads the private key for the operator's login to Windows hosts, and keeps it out of logs and
 // messages.
 package sshkey
 
@@ -13,10 +13,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// redacted stands wherever a Key would be printed.
+// redacted replaces every printed Key.
 const redacted = "[redacted SSH private key]"
 
-// Key is a private key. No way of printing or encoding it shows the key itself. The zero Key signs nothing.
+// Key is a private key. Printing or encoding it never discloses the key. The zero Key signs nothing.
 type Key struct {
 	// Algorithm is the SSH name of the key's type: "ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", …
 	Algorithm string
@@ -25,7 +25,7 @@ type Key struct {
 	authorizedKey string
 }
 
-// newKey makes a Key of a crypto.Signer from the standard library.
+// newKey returns a Key for a crypto.Signer of the standard library.
 func newKey(private any) (Key, error) {
 	signer, err := ssh.NewSignerFromKey(private)
 	if err != nil {
@@ -39,19 +39,20 @@ func newKey(private any) (Key, error) {
 	}, nil
 }
 
-// Signer signs logins; nil for the zero Key.
+// Signer returns the signer for logins; nil for the zero Key.
 func (k Key) Signer() ssh.Signer { return k.signer }
 
 // AuthorizedKey returns the line for a host's authorized_keys file, without comment and without newline.
 func (k Key) AuthorizedKey() string { return k.authorizedKey }
 
-// Hash returns the lowercase hex SHA-256 of AuthorizedKey, as it stands in the annotation pub-key-hash of Nodes.
+// Hash returns the lowercase hex SHA-256 of AuthorizedKey, the value of the annotation pub-key-hash of Nodes.
 func (k Key) Hash() string {
 	sum := sha256.Sum256([]byte(k.authorizedKey))
 	return hex.EncodeToString(sum[:])
 }
 
-// Fingerprint returns the public half's fingerprint as ssh-keygen -l prints it, "SHA256:…"; empty for the zero Key.
+// Fingerprint returns the fingerprint of the public key as printed by ssh-keygen -l, "SHA256:…"; empty for the
+// zero Key.
 func (k Key) Fingerprint() string {
 	if k.signer == nil {
 		return ""
@@ -65,7 +66,7 @@ func (k Key) String() string { return redacted }
 // GoString does not show the key.
 func (k Key) GoString() string { return redacted }
 
-// Format does not show the key, whatever the verb.
+// Format does not show the key, for any verb.
 func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
 // MarshalJSON does not show the key.

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// MinimumRSABits is the shortest RSA key that is accepted.
+// MinimumRSABits is the minimum length of an RSA key.
 const MinimumRSABits = 2048
 
-// Errors of Parse say what was found instead of a private key and what to do. None contains any of the input.
+// Errors of Parse name the actual content and the next action. None contains any of the input.
 var (
 	ErrEmpty        = errors.New("it is empty: store the private key in it, for example with kubectl create secret generic --from-file=private-key.pem=<file>")
 	ErrNotPEM       = errors.New("it is not in PEM form (a text that begins with -----BEGIN): store the file exactly as ssh-keygen wrote it")
@@ -34,15 +34,15 @@ var (
 	ErrDamaged      = errors.New("the private key in it is damaged: store it again, complete and unchanged")
 )
 
-// publicLine is a line of an authorized_keys file or of a *.pub file.
+// publicLine matches a line of an authorized_keys file or of a *.pub file.
 var publicLine = regexp.MustCompile(`^(ssh-(rsa|dss|ed25519)|ecdsa-sha2-\S+|sk-\S+@openssh\.com) `)
 
-// certificateLine is the content of a *-cert.pub file.
+// certificateLine matches the content of a *-cert.pub file.
 var certificateLine = regexp.MustCompile(`^\S+-cert-v0[01]@openssh\.com `)
 
-// Parse reads one unencrypted private key: RSA of at least 2048 bits, ECDSA or Ed25519 in PKCS#1, SEC 1, PKCS#8 or
-// OpenSSH form. Its errors are among the ones above; they read well after "Secret X, key Y cannot be used: " and
-// contain none of the input.
+// Parse reads one unencrypted private key: RSA of at least 2048 bits, ECDSA or Ed25519 in PKCS#1, SEC 1, PKCS#8
+// or OpenSSH form. The errors are listed above, fit after "Secret X, key Y cannot be used: ", and contain none
+// of the input.
 func Parse(data []byte) (Key, error) {
 	block, err := privateKeyBlock(data)
 	if err != nil {
@@ -62,15 +62,15 @@ func Parse(data []byte) (Key, error) {
 	return key, nil
 }
 
-// byteOrderMark begins a text in UTF-8 that an editor of Windows has saved.
+// byteOrderMark begins a UTF-8 text saved by an editor of Windows.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// privateKeyBlock finds the one PEM block with the private key.
+// privateKeyBlock finds the single PEM block with the private key.
 func privateKeyBlock(data []byte) (*pem.Block, error) {
 	text := bytes.TrimSpace(bytes.TrimPrefix(data, byteOrderMark))
 	block, rest := pem.Decode(text)
 	if block != nil && block.Type == "EC PARAMETERS" {
-		// openssl ecparam -genkey writes the curve's name before the key.
+		// openssl ecparam -genkey writes the name of the curve before the key.
 		block, rest = pem.Decode(rest)
 	}
 	switch {
@@ -84,7 +84,7 @@ func privateKeyBlock(data []byte) (*pem.Block, error) {
 	return block, nil
 }
 
-// withoutPEM says what a text without PEM block seems to be.
+// withoutPEM returns the error for the apparent content of a text without PEM block.
 func withoutPEM(text []byte) error {
 	switch {
 	case bytes.HasPrefix(text, []byte("PuTTY-User-Key-File-")):
@@ -108,7 +108,8 @@ func isBase64OfPEM(text []byte) bool {
 	return err == nil && bytes.Contains(decoded[:n], []byte("-----BEGIN "))
 }
 
-// parseBlock decodes the block by its type. The decoders' own errors are dropped: they may quote what they read.
+// parseBlock decodes the block by its type. The errors of the decoders are dropped, because decoders may quote
+// the input.
 func parseBlock(block *pem.Block) (any, error) {
 	var key any
 	var err error
@@ -140,7 +141,7 @@ func parseBlock(block *pem.Block) (any, error) {
 	return key, nil
 }
 
-// check refuses keys that are read but must not or cannot be used.
+// check refuses decoded keys that must not or cannot be used.
 func check(private any) error {
 	switch key := private.(type) {
 	case *rsa.PrivateKey:
@@ -154,7 +155,7 @@ func check(private any) error {
 	return nil
 }
 
-// isShortRSA reports whether a PKCS#1 key was refused by the decoder for being much too short.
+// isShortRSA reports whether the decoder refused a PKCS#1 key because the key is much too short.
 func isShortRSA(block *pem.Block) bool {
 	var head struct {
 		Version int
@@ -167,7 +168,7 @@ func isShortRSA(block *pem.Block) bool {
 	return err == nil && head.N != nil && head.N.Sign() > 0 && head.N.BitLen() < MinimumRSABits
 }
 
-// isDSA reports whether a PKCS#8 or OpenSSH container holds a DSA key, which the decoders do not know.
+// isDSA reports whether a PKCS#8 or OpenSSH container holds a DSA key, which the decoders do not support.
 func isDSA(block *pem.Block) bool {
 	switch block.Type {
 	case "OPENSSH PRIVATE KEY":

@@ -28,7 +28,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// keys are one key of each kind, made once.
+// keys holds one key of each kind, generated once.
 type keys struct {
 	rsa     *rsa.PrivateKey
 	ed25519 ed25519.PrivateKey
@@ -133,7 +133,7 @@ func TestKeysThatAreAccepted(t *testing.T) {
 			if key.AuthorizedKey() != want {
 				t.Errorf("authorized key %q, want %q", key.AuthorizedKey(), want)
 			}
-			// The hash is taken of the line without its newline.
+			// The hash covers the line without its newline.
 			if sum := sha256.Sum256([]byte(want)); key.Hash() != hex.EncodeToString(sum[:]) {
 				t.Errorf("hash %s is not that of the authorized-keys line", key.Hash())
 			}
@@ -154,7 +154,7 @@ func TestKeysThatAreAccepted(t *testing.T) {
 	}
 }
 
-// R-027, D-11: each wrong content has an error of its own.
+// R-027, D-11: each wrong content has a separate error.
 func TestKeysThatAreRefused(t *testing.T) {
 	k := makeKeys(t)
 	good := pkcs1(k.rsa)
@@ -247,7 +247,7 @@ func shortRSA(t *testing.T) *rsa.PrivateKey {
 	return key
 }
 
-// tinyRSA returns a key so short that the standard library refuses to read it. Its numbers are not a real pair.
+// tinyRSA returns a key so short that the standard library refuses to read it. The numbers are not a real pair.
 func tinyRSA(t *testing.T) []byte {
 	t.Helper()
 	n := shortRSA(t).N
@@ -291,7 +291,7 @@ func TestAKeyNeverShows(t *testing.T) {
 	}
 }
 
-// canary is put into every malformed input; no error may repeat it.
+// canary is part of every malformed input; errors must not contain it.
 const canary = "CANARY7f3aSECRET"
 
 func TestErrorsContainNothingOfTheInput(t *testing.T) {
@@ -343,7 +343,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		// A fixed text cannot contain what was read.
+		// A constant text cannot contain the input.
 		if !slices.Contains(known, err) {
 			t.Errorf("an error of its own making: %v", err)
 		}

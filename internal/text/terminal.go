@@ -10,13 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Terminal writes foreign text of several lines to a terminal. It replaces what is not printable, except tabs and line feeds: a
-// terminal obeys control characters, and others reverse the direction of the text. It is safe for concurrent use.
+// Terminal writes foreign text of several lines to a terminal. It replaces non-printable characters except tabs
+// and line feeds: a terminal executes control characters, and other characters reverse the direction of the
+// text. It is safe for concurrent use.
 type Terminal struct {
 	Out io.Writer
 
 	mu sync.Mutex
-	// partial is the beginning of a character whose rest was not written yet.
+	// partial is the beginning of an incomplete character.
 	partial []byte
 }
 
@@ -33,7 +34,7 @@ func (t *Terminal) Write(foreign []byte) (int, error) {
 	return len(foreign), nil
 }
 
-// unfinished returns how many bytes at the end are the beginning of a character.
+// unfinished returns the number of bytes of an incomplete character at the end.
 func unfinished(content []byte) int {
 	for length := 1; length < utf8.UTFMax && length <= len(content); length++ {
 		if end := content[len(content)-length:]; utf8.RuneStart(end[0]) {
@@ -46,8 +47,8 @@ func unfinished(content []byte) int {
 	return 0
 }
 
-// PrintableLines returns a text in which each character that is not printable is replaced, except tabs and line feeds.
-// Carriage returns are removed: lines of Windows end with one.
+// PrintableLines returns a text with each non-printable character replaced, except tabs and line feeds.
+// Carriage returns are removed: lines of Windows end with a carriage return.
 func PrintableLines(foreign string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

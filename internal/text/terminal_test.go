@@ -44,7 +44,7 @@ func TestControlCharactersDoNotReachATerminal(t *testing.T) {
 	}
 }
 
-// yielding is a terminal that lets other goroutines run while it is written to.
+// yielding is a terminal that yields to other goroutines during a write.
 type yielding struct {
 	written          bytes.Buffer
 	busy, overlapped atomic.Bool

@@ -1,4 +1,4 @@
-// Package text makes texts from outside, such as a host's, safe for people and for the API.
+// Package text sanitizes foreign texts, such as texts from a host, for people and for the API.
 package text
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// Printable returns a text as one line of printable characters: terminals obey control characters, and others turn text
-// around.
+// Printable returns a text as one line of printable characters: terminals execute control characters, and other
+// characters reverse the direction of the text.
 func Printable(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -22,7 +22,7 @@ func Printable(text string) string {
 	return strings.TrimSpace(clean)
 }
 
-// Shortened returns a text of at most so many bytes, cut at the boundary of a character.
+// Shortened returns a text of at most the given number of bytes, cut at the boundary of a character.
 func Shortened(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -35,17 +35,17 @@ func Shortened(text string, most int) string {
 	return text[:cut] + more
 }
 
-// Plain returns a text from outside in a form that is safe in a terminal: one line without control characters, of at
-// most so many bytes.
+// Plain returns a foreign text in a form that is safe in a terminal: one line without control characters,
+// limited to a number of bytes.
 func Plain(foreign string, most int) string {
 	plain := Shortened(Printable(foreign), most)
 	if len(plain) < len(foreign) {
-		return strings.Clone(plain) // or it might keep all of the foreign text in memory
+		return strings.Clone(plain) // otherwise the complete foreign text might stay in memory
 	}
 	return plain
 }
 
-// Sentence ends a text with a period, so that another one can follow.
+// Sentence ends a text with a period, so that another sentence can follow.
 func Sentence(text string) string {
 	if text == "" || strings.HasSuffix(text, ".") {
 		return text

@@ -60,7 +60,7 @@ func TestParseHeader(t *testing.T) {
 	}
 }
 
-// What is accepted is a header that Generate could have written: nothing is lost or added in reading it.
+// ParseHeader accepts only headers that Generate could have written, and loses or adds nothing.
 func FuzzParseHeader(f *testing.F) {
 	for _, platform := range platforms {
 		f.Add([]byte(generate(f, platform)))

@@ -15,7 +15,7 @@ const passwordStep = "sshd takes no passwords"
 // errStopped ends a simulated run of a step: a statement failed, or the script was terminated.
 var errStopped = errors.New("the step ended early")
 
-// sshdHost simulates the files and the service sshd that the step uses.
+// sshdHost simulates the files and the service sshd for the step.
 type sshdHost struct {
 	files map[string]string
 	// loaded is the configuration that the running sshd has read.
@@ -23,9 +23,9 @@ type sshdHost struct {
 	restarts int
 	// effects counts the statements that change the host.
 	effects int
-	// stopAt is the effect at which the step ends; 0 means that it does not.
+	// stopAt is the number of the effect that ends the step; 0 lets the step complete.
 	stopAt int
-	// after reports whether that effect takes place before the step ends.
+	// after reports whether this effect occurs before the step ends.
 	after bool
 }
 
@@ -128,8 +128,8 @@ func runStep(t *testing.T, lines []string, h *sshdHost) error {
 	return nil
 }
 
-// A failed restart of sshd is retried, in the same run of the script and in a later run: until then sshd accepts
-// passwords. A step that ends at any other statement is completed by the next try as well.
+// A failed restart of sshd is retried, in the same run of the script and in a later run: until then sshd
+// accepts passwords. A step that ends at any other statement is completed by the next try as well.
 func TestAFailedRestartOfSSHDIsRetried(t *testing.T) {
 	lines := stepLines(t, generate(t, "AWS"), passwordStep)
 	newHost := func() *sshdHost {

@@ -1,11 +1,11 @@
-// Package userdata makes the script that a cloud hands to a new Windows machine, so that the operator can log in to it:
-// an SSH server on port 22 that accepts the operator's key, and the ports of a node open. Nothing in the script is
-// secret.
+// Package userdata generates the startup script for a new Windows machine in a cloud, so that the operator can
+// log in: an SSH server on port 22 that accepts the operator's key, and open ports for a node. Nothing in the
+// script is secret.
 //
-// templates/script.tmpl is the script; beside it is one file for each form in which platforms run it, which says which
-// program runs it, when and as which user. Scripts are ASCII, since Windows PowerShell 5.1 takes a file without byte
-// order mark for the machine's code page, and have LF at the ends of lines: PowerShell and all agents take it, Secrets
-// and golden files stay readable, and it saves room where 16 KiB are the limit.
+// templates/script.tmpl is the script. The directory also contains one file for each form of the script, which
+// defines the program that runs it, the time and the user. Scripts are ASCII, since Windows PowerShell 5.1
+// interprets a file without byte order mark in the machine's code page. Lines end with LF, which PowerShell and
+// all agents accept: Secrets and golden files stay readable, and it saves space within the limit of 16 KiB.
 package userdata
 
 import (
@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// SecretName is the Secret that Machines name as their user data.
+	// SecretName is the name of the Secret with the user data of Machines.
 	SecretName = "windows-user-data"
-	// SecretKey is the key in it.
+	// SecretKey is the key in the Secret.
 	SecretKey = "userData"
 )
 
 // Version is the version of the header that Generate writes.
 const Version = 1
 
-// ports are what a node must be reached on: SSH, and the kubelet.
+// ports lists the ports required on a node: SSH, and the kubelet.
 var ports = [...]int{22, 10250}
 
-// Settings are the effects of a script. They are comments at its beginning.
+// Settings holds the effects of a script, which begins with these settings as comments.
 type Settings struct {
-	// Version of the header. ParseHeader refuses versions that it does not know.
+	// Version is the version of the header. ParseHeader refuses unknown versions.
 	Version int
-	// User is the administrator who may log in with the key.
+	// User is the administrator account for login with the key.
 	User string
 	// PublicKey is a line of authorized_keys, without comment and without newline.
 	PublicKey string
@@ -48,7 +48,7 @@ type Settings struct {
 //go:embed templates
 var files embed.FS
 
-// forms are the templates by platform; others get the plain one.
+// forms holds the templates by platform; all other platforms use the plain form.
 var forms = map[configv1.PlatformType]string{
 	configv1.AWSPlatformType:     "aws.ps1.tmpl",
 	configv1.AzurePlatformType:   "azure.ps1.tmpl",
@@ -59,8 +59,8 @@ var forms = map[configv1.PlatformType]string{
 
 const plainForm = "plain.ps1.tmpl"
 
-// User returns the administrator account that the operator uses on Machines of a platform. The Machine API's provider
-// for Azure makes one of its own.
+// User returns the administrator account that the operator uses on Machines of a platform. The Machine API's
+// provider for Azure creates its own account.
 func User(platform string) string {
 	if configv1.PlatformType(platform) == configv1.AzurePlatformType {
 		return "capi"
@@ -68,9 +68,9 @@ func User(platform string) string {
 	return "Administrator"
 }
 
-// Generate makes the user data for Windows machines of a platform, as it stands under SecretKey of Secret SecretName.
-// The platform is an Infrastructure platform type: AWS, Azure, GCP, …; platforms without their own form get the form of
-// None. Equal inputs give equal scripts.
+// Generate generates the user data for Windows machines of a platform, as stored under SecretKey of Secret
+// SecretName. The platform is an Infrastructure platform type: AWS, Azure, GCP, …; platforms without their own
+// form get the form of None. Equal inputs produce equal scripts.
 func Generate(platform string, publicKey ssh.PublicKey) ([]byte, error) {
 	if publicKey == nil {
 		return nil, errors.New("make the user data: there is no public key")

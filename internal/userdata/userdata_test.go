@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// publicLine is a public key whose private one was thrown away.
+// publicLine is a public key. Its private key was discarded.
 const publicLine = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPwR8Rz6xlBy/9Ow9z7Rsd/mN7N/NvVlDcHzGDFdCPgR"
 
 // longestKey returns the longest RSA key that OpenSSH accepts: 16384 bits.
@@ -52,8 +52,8 @@ func generate(t testing.TB, platform string) string {
 
 var platforms = []string{"AWS", "Azure", "GCP", "Nutanix", "VSphere", "None"}
 
-// What a machine is handed is pinned byte by byte. After a wanted change: go test ./internal/userdata -update, and read
-// the difference. hack/powershell parses these files. R-024
+// The scripts are pinned byte by byte. After an intended change: go test ./internal/userdata -update, and
+// review the diff. hack/powershell parses these files. R-024
 func TestGoldenScripts(t *testing.T) {
 	scripts := map[string]string{}
 	for _, platform := range platforms {
@@ -176,8 +176,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// What the script makes of sshd_config, done here with the pattern of the script: none but the replacement of .NET is
-// assumed, which for this pattern does what Go's does.
+// This test applies the pattern of the script to sshd_config. It assumes only the replacement of .NET, which
+// for this pattern behaves like Go's.
 func TestTheScriptLeavesNoPasswords(t *testing.T) {
 	script := generate(t, "AWS")
 	found := regexp.MustCompile(`\[regex\]::Replace\(\$text, '(.*)', \$line\)`).FindStringSubmatch(script)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Complete returns an error if the last line of a verb lacks a part that the verb must return. The host is not trusted to
-// send an answer of the agent.
+// Complete returns an error if the last line of an agent command lacks a required part. The host is not trusted
+// to send genuine output of the agent.
 func Complete(name Name, last Line) error {
 	if last.Type == TypeRebooting && slices.Contains([]Name{Apply, Remove, Rollback, Reboot}, name) {
 		return nil

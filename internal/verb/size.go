@@ -2,15 +2,15 @@ package verb
 
 import "bytes"
 
-// How much a line may have: the operator refuses more, because a host that it does not trust sends it. Facts of a host with
-// many files take some 100 KiB and a few thousand values.
+// Limits of a line: the operator refuses larger lines, because the sending host is not trusted. The facts of a
+// host with many files take about 100 KiB and a few thousand values.
 const (
 	MostBytes = 2 << 20
-	// MostValues bounds the members and elements: what is short in JSON takes much memory.
+	// MostValues limits the members and elements: a short JSON text can take much memory.
 	MostValues = 20_000
 )
 
-// Values is at least how many members and elements a JSON text has.
+// Values returns a lower bound of the number of members and elements in a JSON text.
 func Values(data []byte) int {
 	return bytes.Count(data, []byte(",")) + bytes.Count(data, []byte(":"))
 }

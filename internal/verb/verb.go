@@ -1,5 +1,6 @@
-// Package verb is the language between the operator and the agent: the verbs that the operator runs over SSH, and the
-// JSON lines that they answer with. Lines are ASCII; any output before the first one (login scripts, AutoRun) is noise.
+// Package verb is the protocol between the operator and the agent: the agent commands that the operator runs
+// over SSH, and the JSON lines of their output. Lines are ASCII; any output before the first line (login
+// scripts, AutoRun) is noise.
 package verb
 
 import (
@@ -10,49 +11,49 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// Name is one of the agent's verbs.
+// Name is the name of an agent command.
 type Name string
 
-// The verbs. Service is the agent's mode as a Windows service and is never run over SSH.
+// The agent commands. Service is the agent's mode as a Windows service and is never run over SSH.
 const (
-	Facts   Name = "facts"   // says what the host is; changes nothing but who may open the agent's own folder
-	Inspect Name = "inspect" // says what the host is and how its Windows features are; changes nothing at all
-	// Collect says how the host is and what has happened on it, for a support case; changes nothing at all.
+	Facts   Name = "facts"   // reports the host facts; changes only the access to the agent's own directory
+	Inspect Name = "inspect" // reports the host facts and the states of Windows features; changes nothing
+	// Collect reports the state of the host and recent events, for a support case; changes nothing.
 	Collect Name = "collect"
-	Plan    Name = "plan"   // says what apply would do; changes nothing
-	Apply   Name = "apply"  // does it
-	Verify  Name = "verify" // proves that the node works
-	Remove  Name = "remove" // gives the host back as it was before
-	// Rollback brings the host back to the NodeSpec that it had before the one that was applied with a fallback.
+	Plan    Name = "plan"   // reports the pending changes of apply; changes nothing
+	Apply   Name = "apply"  // makes the changes
+	Verify  Name = "verify" // verifies that the node works
+	Remove  Name = "remove" // restores the host to its original state
+	// Rollback rolls the host back to the NodeSpec before the last one applied with a rollback target.
 	Rollback Name = "rollback"
-	Commit   Name = "commit" // forgets that NodeSpec, and removes what only it needs
-	Reboot   Name = "reboot" // restarts the host, unless that has happened already
-	Patch    Name = "patch"  // makes another version of the agent of its own program
-	// Renew gives services that have a certificate of their own another one.
+	Commit   Name = "commit" // deletes the rollback target and its files
+	Reboot   Name = "reboot" // restarts the host, unless it has restarted already
+	Patch    Name = "patch"  // creates another version of the agent from its own program
+	// Renew replaces the certificates of services that have their own.
 	Renew   Name = "renew"
 	Service Name = "service" // runs as the Windows service
 )
 
-// Locking are the verbs that change the host or prove the node, one at a time.
+// Locking returns the agent commands that change the host or verify the node, one at a time.
 func Locking() []Name { return []Name{Apply, Verify, Renew, Rollback, Commit, Reboot, Remove} }
 
-// Magic is the value of Line.WICD by which the operator tells the agent's lines from noise.
+// Magic is the value of Line.WICD that distinguishes the agent's lines from noise.
 const Magic = "v1"
 
-// Type is the kind of a line.
+// Type is the type of a line.
 type Type string
 
 // Types of lines. Every run begins with Hello and ends with Result or Failure.
 const (
 	TypeHello     Type = "hello"
-	TypePlan      Type = "plan"      // the steps about to be done
+	TypePlan      Type = "plan"      // the next steps
 	TypeStep      Type = "step"      // a step begins, makes progress or has ended
-	TypeResult    Type = "result"    // the verb did what it could; see Result
-	TypeFailure   Type = "failure"   // the verb failed; see Failure
+	TypeResult    Type = "result"    // the command has completed; see Result
+	TypeFailure   Type = "failure"   // the command failed; see Failure
 	TypeRebooting Type = "rebooting" // the host restarts now; the connection will drop
 )
 
-// Line is one line of the answer.
+// Line is one line of the output.
 type Line struct {
 	WICD    string     `json:"wicd"` // Magic
 	Type    Type       `json:"type"`
@@ -89,30 +90,30 @@ type Step struct {
 	Index  int       `json:"index"` // from 1
 	Of     int       `json:"of"`
 	State  StepState `json:"state"`
-	Detail string    `json:"detail,omitempty"` // what is being waited for, bytes done
+	Detail string    `json:"detail,omitempty"` // the awaited condition, processed bytes
 }
 
-// Result is the end of a verb that ran.
+// Result is the result of a completed agent command.
 type Result struct {
-	Facts *plan.Facts `json:"facts,omitempty"` // of every verb but verify: as they are after it; of inspect and collect with the features
-	Plan  *plan.Plan  `json:"plan,omitempty"`  // plan: what would be done; apply, rollback, settle and remove: what is left, with what it needs
+	Facts *plan.Facts `json:"facts,omitempty"` // after the command; not of verify, patch
+	Plan  *plan.Plan  `json:"plan,omitempty"`  // of plan: all changes; otherwise: remaining changes
 	// Checks are the results of verify.
 	Checks []CheckResult `json:"checks,omitempty"`
-	// KubeletStarted is when the kubelet began that was checked, by the host's clock: what its Node said before is not its
-	// word. Of verify, and zero where that is not known.
+	// KubeletStarted is the start time of the verified kubelet, by the host's clock: earlier reports of the
+	// Node do not come from this kubelet. Of verify; zero if unknown.
 	KubeletStarted time.Time `json:"kubeletStarted,omitzero"`
-	// Removed is true when remove has nothing left to do but its own files, which the operator deletes.
+	// Removed is true if only the agent's own files remain after remove, which the operator deletes.
 	Removed bool `json:"removed,omitempty"`
-	// NotRestored names what a later agent has written into the ledger and this one cannot restore. Of remove.
+	// NotRestored names entries of the ledger, written by a later agent, that this agent cannot restore. Of remove.
 	NotRestored []string `json:"notRestored,omitempty"`
 	// Collected is the result of collect, with Facts.
 	Collected *Collected `json:"collected,omitempty"`
-	// NoFallback says why the former NodeSpec could not be kept although the operator had asked for it; empty when it was.
-	// Of apply.
+	// NoFallback is the reason that the previous NodeSpec could not be kept as requested by the operator; empty
+	// if it was kept. Of apply.
 	NoFallback string `json:"noFallback,omitempty"`
 }
 
-// CheckResult is the finding of one check.
+// CheckResult is the result of one check.
 type CheckResult struct {
 	Name     string `json:"name"`
 	Passed   bool   `json:"passed"`
@@ -120,29 +121,29 @@ type CheckResult struct {
 	Message  string `json:"message"`
 }
 
-// Reason is why a verb failed, as a condition's reason.
+// Reason is the reason for a failed agent command, used as a condition's reason.
 type Reason string
 
 // Reasons.
 const (
-	ReasonAgentBusy        Reason = "AgentBusy"        // another verb runs on the host
+	ReasonAgentBusy        Reason = "AgentBusy"        // another agent command runs on the host
 	ReasonInvalidInput     Reason = "InvalidInput"     // flags or input file are wrong
 	ReasonStepFailed       Reason = "StepFailed"       // a step of the plan failed
 	ReasonDiskFull         Reason = "DiskFull"         // the system volume is full
 	ReasonServiceFailed    Reason = "ServiceFailed"    // a service does not start
-	ReasonPayloadCorrupted Reason = "PayloadCorrupted" // a transferred file is not what it should be
-	ReasonSpecNotFound     Reason = "SpecNotFound"     // the host lacks the NodeSpec that the verb needs
+	ReasonPayloadCorrupted Reason = "PayloadCorrupted" // a transferred file has a wrong content
+	ReasonSpecNotFound     Reason = "SpecNotFound"     // the host lacks the NodeSpec that the command needs
 	ReasonAgentError       Reason = "AgentError"       // a fault of the agent
 )
 
-// Failure is why a verb ended early.
+// Failure is the reason for the early end of an agent command.
 type Failure struct {
 	Reason  Reason `json:"reason"`
-	Step    string `json:"step,omitempty"` // the step that failed
-	Message string `json:"message"`        // in words for an administrator
+	Step    string `json:"step,omitempty"` // the failed step
+	Message string `json:"message"`        // for administrators
 }
 
-// Error makes a Failure an error.
+// Error implements error.
 func (f *Failure) Error() string {
 	if f.Step == "" {
 		return f.Message
@@ -150,7 +151,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %s", f.Step, f.Message)
 }
 
-// Encode writes the line as ASCII JSON without a newline, so that no code page of a console can change it.
+// Encode encodes the line as ASCII JSON without a newline, so that no code page of a console can change it.
 func (l Line) Encode() ([]byte, error) {
 	l.WICD = Magic
 	data, err := json.Marshal(l)

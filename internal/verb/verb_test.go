@@ -92,7 +92,7 @@ func FuzzEncode(f *testing.F) {
 		if !ok {
 			t.Fatalf("noise: %s", data)
 		}
-		// JSON replaces what is not UTF-8; everything else survives.
+		// JSON replaces invalid UTF-8; everything else is preserved.
 		var want string
 		plain, _ := json.Marshal(text)
 		if err := json.Unmarshal(plain, &want); err != nil || got.Failure.Message != want {
@@ -101,7 +101,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// The host is not trusted to send what the agent would: an answer without a result must not be taken for one.
+// The host is not trusted to send genuine output of the agent: an answer without a result must not count as a result.
 func TestOnlyWhatMayRestartTheHostMayAnswerThatItRestarts(t *testing.T) {
 	restarts := verb.Line{Type: verb.TypeRebooting}
 	for name, allowed := range map[verb.Name]bool{

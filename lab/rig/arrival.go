@@ -14,27 +14,29 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// Arrival measures how a new virtual machine became a node, from the moment when its port 22 was open until its
-// instance was Ready. With virtual time, no part of it is computing.
+// Arrival measures how long a new virtual machine took to become a node, from the opening of port 22 until its
+// instance was Ready. With virtual time, no part of this is computation.
 type Arrival struct {
-	// UserData is what was left for it to do until the host accepted the operator's key, and Noticed the time until the
-	// operator connected.
+	// UserData is the remaining run time of the user data until the host accepted the operator's key, and Noticed the
+	// time until the operator connected.
 	UserData, Noticed time.Duration
-	// Windows is what Windows took for features and the restart, and Returned the time until the operator connected again.
+	// Windows is the time that Windows needed for features and the restart, and Returned the time until the operator
+	// connected again.
 	Windows, Returned time.Duration
-	// Line is how long the line takes for all bytes that the host received, without the way there.
+	// Line is the transmission time of all bytes that the host received, without latency.
 	Line time.Duration
-	// Between is all the rest: above all, round trips. The API has whole seconds, so up to one of them is too much.
+	// Between is the remaining time: above all, round trips. API timestamps have a resolution of one second, so the
+	// value may be up to one second too high.
 	Between time.Duration
 }
 
-// Total returns all of it.
+// Total returns the sum of all parts.
 func (a Arrival) Total() time.Duration { return a.Own() + a.UserData + a.Windows + a.Line }
 
-// Own is the operator's share beside the time of host and line.
+// Own returns the operator's share, without the time of host and line.
 func (a Arrival) Own() time.Duration { return a.Noticed + a.Returned + a.Between }
 
-// ArrivalOf measures the arrival of the virtual machine that was made for a Machine, and that has restarted once.
+// ArrivalOf measures the arrival of the virtual machine of a Machine, after exactly one restart.
 func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 	instance, err := r.MachineInstance(ctx, machine)
 	if err != nil {
@@ -77,7 +79,7 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 	return a, nil
 }
 
-// entries returns the entries of a kind in the machine's journal whose detail begins so.
+// entries returns the journal entries of a kind with the given prefix of the detail.
 func (h *Host) entries(kind fake.Kind, detail string) []fake.Entry {
 	return h.Machine().Journal().Entries(func(e fake.Entry) bool {
 		return e.Kind == kind && strings.HasPrefix(e.Detail, detail)

@@ -12,17 +12,18 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// AvailabilityOptions select what is followed beside nodes.
+// AvailabilityOptions select the objects to follow in addition to nodes.
 type AvailabilityOptions struct {
-	// PodNamespace and PodLabels select pods whose healthy number is followed; none without labels.
+	// PodNamespace and PodLabels select pods and follow the number of healthy ones. Without labels, no pods are
+	// followed.
 	PodNamespace string
 	PodLabels    map[string]string
-	// Except are Machines and bring-your-own hosts that never count: the test itself breaks them.
+	// Except are Machines and BYOH hosts that never count, because the test itself breaks them.
 	Except []string
 }
 
-// Availability follows Nodes, Machines, pods, the operator's list of disruptions, and the journals of hosts, each
-// change in its order, from WatchAvailability to Report.
+// Availability follows Nodes, Machines, pods, the operator's list of disruptions, and the journals of hosts. Changes
+// are recorded in order, from WatchAvailability to Report.
 type Availability struct {
 	rig     *Rig
 	options AvailabilityOptions
@@ -30,7 +31,7 @@ type Availability struct {
 	history *History
 }
 
-// WatchAvailability begins to follow. It returns when the present is known.
+// WatchAvailability starts to follow and returns when the current state is known.
 func (r *Rig) WatchAvailability(ctx context.Context, options AvailabilityOptions) (*Availability, error) {
 	a := &Availability{rig: r, options: options, started: r.options.Clock.Now()}
 	kinds := []*FollowedKind{
@@ -65,7 +66,7 @@ const (
 	kindPolicy  = "WindowsDisruptionPolicy"
 )
 
-// Report returns the events until now, and continues to follow. It first waits for everything that the API server has.
+// Report waits until all changes in the API server are recorded, and returns the events so far. Following continues.
 func (a *Availability) Report(ctx context.Context) (AvailabilityReport, error) {
 	initial, changes, err := a.history.Changes(ctx)
 	if err != nil {
@@ -76,5 +77,5 @@ func (a *Availability) Report(ctx context.Context) (AvailabilityReport, error) {
 	return report, nil
 }
 
-// Stop ends it.
+// Stop stops following.
 func (a *Availability) Stop() { a.history.Stop() }

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// serviceChange is a moment at which a host's kubelet or containerd began or ceased to run.
+// serviceChange is a start or stop of a host's kubelet or containerd.
 type serviceChange struct {
 	at      time.Time
 	host    string // the key of hostKey
@@ -16,7 +16,7 @@ type serviceChange struct {
 	running bool
 }
 
-// hostKey is how a host is counted: as the Machine's, or by the name of its node.
+// hostKey returns the key used to count a host: its Machine, or the name of its node.
 func hostKey(h *Host) string {
 	if machine := h.MachineName(); machine != "" {
 		return kindMachine + "/" + machine
@@ -24,10 +24,10 @@ func hostKey(h *Host) string {
 	return h.NodeName()
 }
 
-// nodeServices are those without which a node runs no pods.
+// nodeServices are the services that a node needs to run pods.
 var nodeServices = []string{"kubelet", "containerd"}
 
-// journals returns the starts and ends of services on all hosts since the beginning, by time.
+// journals returns the starts and stops of services on all hosts since the beginning, by time.
 func (a *Availability) journals() []serviceChange {
 	var all []serviceChange
 	for _, h := range append(a.rig.Hosts(), a.rig.MachineHosts()...) {
@@ -44,8 +44,8 @@ func (a *Availability) journals() []serviceChange {
 	return all
 }
 
-// serviceState reads from a journal's entry that a service of nodeServices, or the machine with all of them, starts or
-// ends.
+// serviceState parses the start or stop of a service of nodeServices, or of the machine with all of them, from a
+// journal entry.
 func serviceState(entry fake.Entry) (service string, running, ok bool) {
 	if entry.Kind == fake.KindPower {
 		return "", false, entry.Detail == "power off"

@@ -15,29 +15,30 @@ import (
 
 // AvailabilityReport counts the unavailable nodes.
 type AvailabilityReport struct {
-	// MaxUnavailable is how many Windows nodes were unavailable at the worst moment, of Machines and bring-your-own hosts
-	// together, and MaxByPool how many of each MachineSet, and of the bring-your-own hosts under "". A node is unavailable
-	// while it is missing, not Ready, unschedulable, tainted as not proven, or its kubelet or containerd does not run.
+	// MaxUnavailable is the maximum number of simultaneously unavailable Windows nodes, counting Machines and BYOH
+	// hosts together. MaxByPool is the maximum for each MachineSet, and for the BYOH hosts under "". A node is
+	// unavailable while it is missing, not Ready, unschedulable, or tainted as not verified, or while kubelet or
+	// containerd does not run.
 	MaxUnavailable int
 	MaxByPool      map[string]int
-	// MaxDisruptions is how many entries the WindowsDisruptionPolicy had at once.
+	// MaxDisruptions is the maximum number of simultaneous entries in the WindowsDisruptionPolicy.
 	MaxDisruptions int
-	// Ungated are the nodes that the operator made unschedulable, and Machines that were deleted, without an entry there
-	// at that moment.
+	// Ungated are the nodes that the operator cordoned, and Machines that were deleted, without an entry in the
+	// policy at that moment.
 	Ungated []string
-	// MinHealthy is how many of the selected pods were Ready and not to end, at the worst moment; -1 when no pods are
+	// MinHealthy is the minimum number of selected pods that were Ready and not being deleted; -1 if no pods are
 	// followed.
 	MinHealthy int
-	// Disturbed are the nodes that were unavailable, in the order in which they first were.
+	// Disturbed are the nodes that were unavailable, in the order of their first unavailability.
 	Disturbed []string
-	// Timeline is a line for each time the set of unavailable nodes, or the number of healthy pods, has changed.
+	// Timeline has a line for each change of the set of unavailable nodes, or of the number of healthy pods.
 	Timeline []string
-	// Lost is how often a watch could not go on where it had ended. What it has missed was read from the API server's
-	// history.
+	// Lost is the number of watches that could not resume after an interruption. The missed changes were read from
+	// the API server's history.
 	Lost int
 }
 
-// replay is the state of everything at one moment.
+// replay is the state of all followed objects at one moment.
 type replay struct {
 	started  time.Time
 	except   map[string]bool
@@ -48,14 +49,14 @@ type replay struct {
 	healthy  map[string]bool
 	stopped  map[string]map[string]bool // services by host key
 
-	sets      map[string]int // how many available Machines each MachineSet had at the beginning
-	hosts     []string       // bring-your-own nodes that were available at the beginning
+	sets      map[string]int // number of available Machines of each MachineSet at the beginning
+	hosts     []string       // BYOH nodes that were available at the beginning
 	was       string
 	report    AvailabilityReport
 	disturbed map[string]bool
 }
 
-// newReplay is how things were at the beginning.
+// newReplay returns the state at the beginning.
 func (a *Availability) newReplay(initial []Change) *replay {
 	r := &replay{
 		started: a.started, except: map[string]bool{}, pods: len(a.options.PodLabels) > 0, nodes: map[string]*corev1.Node{},
@@ -73,7 +74,7 @@ func (a *Availability) newReplay(initial []Change) *replay {
 	return r
 }
 
-// begin takes what is available as what should be.
+// begin records the available nodes as the expected ones.
 func (r *replay) begin() {
 	for _, machine := range r.machines {
 		if r.machineAvailable(machine) == "" && !r.except[machine.Name] {
@@ -93,7 +94,7 @@ func (r *replay) begin() {
 	r.look(r.started)
 }
 
-// run goes through all changes in their order.
+// run replays all changes in order.
 func (r *replay) run(changes []Change, services []serviceChange) AvailabilityReport {
 	for _, c := range changes {
 		for len(services) > 0 && !services[0].at.After(c.At) {
@@ -110,7 +111,7 @@ func (r *replay) run(changes []Change, services []serviceChange) AvailabilityRep
 	return r.report
 }
 
-// apply makes a change of an object part of the state.
+// apply applies a change of an object to the state.
 func (r *replay) apply(c Change) {
 	switch object := c.Object.(type) {
 	case *corev1.Node:
@@ -141,7 +142,7 @@ func (r *replay) apply(c Change) {
 	}
 }
 
-// serve makes the start or end of a service part of the state.
+// serve applies the start or stop of a service to the state.
 func (r *replay) serve(s serviceChange) {
 	services := nodeServices
 	if s.service != "" {
@@ -158,7 +159,7 @@ func (r *replay) serve(s serviceChange) {
 	r.look(s.at)
 }
 
-// gated notes what the operator begins without having written it down.
+// gated records disruptions that the operator starts without an entry in the policy.
 func (r *replay) gated(c Change) {
 	switch object := c.Object.(type) {
 	case *corev1.Node:
@@ -182,7 +183,7 @@ func (r *replay) disrupts(which func(v1alpha1.Disruption) bool) bool {
 	return slices.ContainsFunc(r.policy, which)
 }
 
-// look counts what is unavailable now.
+// look counts the nodes that are unavailable now.
 func (r *replay) look(at time.Time) {
 	pools, reasons := map[string]int{}, []string{}
 	for _, name := range r.hosts {
@@ -233,7 +234,7 @@ func (r *replay) moment(at time.Time) string {
 	return fmt.Sprintf("%7.3f s", at.Sub(r.started).Seconds())
 }
 
-// machineAvailable is "" for a Machine whose node takes pods, else why it does not.
+// machineAvailable returns "" if the Machine's node accepts pods, and the reason otherwise.
 func (r *replay) machineAvailable(machine *machinev1.Machine) string {
 	switch {
 	case machine.DeletionTimestamp != nil:
@@ -244,7 +245,7 @@ func (r *replay) machineAvailable(machine *machinev1.Machine) string {
 	return r.nodeAvailable(machine.Status.NodeRef.Name, kindMachine+"/"+machine.Name)
 }
 
-// nodeAvailable is "" for a node that takes pods, else why it does not.
+// nodeAvailable returns "" if the node accepts pods, and the reason otherwise.
 func (r *replay) nodeAvailable(name, host string) string {
 	node := r.nodes[name]
 	if node == nil {

@@ -32,7 +32,7 @@ func TestAvailability(t *testing.T) {
 	if err := r.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
-	o.Kill() // It would repair what the test does.
+	o.Kill() // The operator would repair the changes of the test.
 
 	watch := func(t *testing.T, except ...string) func() AvailabilityReport {
 		t.Helper()

@@ -27,8 +27,8 @@ import (
 
 var errClosed = errors.New("the lab was closed")
 
-// Close ends the lab: operators that run in this process, hosts, control plane, files. The rig removes its objects from
-// a shared control plane.
+// Close stops the lab: operators in this process, hosts, control plane, files. Objects of the rig are deleted from a
+// shared control plane.
 func (r *Rig) Close() error {
 	r.stop(errClosed) // operators and stand-ins
 	var group sync.WaitGroup
@@ -48,9 +48,9 @@ func (r *Rig) Close() error {
 	return errors.Join(errs...)
 }
 
-// emptyCluster deletes what belongs to this rig alone: instances, Secret, ConfigMap, lease, nodes, certificate requests,
-// and what the operator has made for Prometheus. The installed manifests are the same for each rig. The namespace stays
-// as well, because its deletion takes seconds.
+// emptyCluster deletes the objects of this rig: instances, Secret, ConfigMap, lease, nodes, certificate requests, and
+// the operator's objects for Prometheus. The installed manifests are the same for each rig and are kept. The
+// namespace is kept as well, because its deletion takes seconds.
 func (r *Rig) emptyCluster() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -83,7 +83,7 @@ func ofPrometheus(kind string) client.Object {
 	return object
 }
 
-// removeMachines deletes all Machines, with their nodes, and the MachineSets that are not the installation's.
+// removeMachines deletes all Machines with their nodes, and the MachineSets that are not part of the installation.
 func (r *Rig) removeMachines(ctx context.Context) error {
 	inNamespace := client.InNamespace(v1alpha1.MachineNamespace)
 	userData := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace,
@@ -103,7 +103,7 @@ func (r *Rig) removeMachines(ctx context.Context) error {
 	errs = append(errs, r.Client.List(ctx, &machines, inNamespace))
 	for i := range machines.Items {
 		machine := &machines.Items[i]
-		// Nobody is left who would take the finalizers away.
+		// No controller is left to remove the finalizers.
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 		errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, machine)),
 			client.IgnoreNotFound(r.Client.Patch(ctx, machine, patch)))
@@ -111,13 +111,13 @@ func (r *Rig) removeMachines(ctx context.Context) error {
 	return errors.Join(append(errs, r.Client.DeleteAllOf(ctx, &corev1.Node{}))...)
 }
 
-// partingTime is how long something may still be written for hosts that have ended: client-go's certificate managers do
-// not wait for their own end.
+// partingTime is the maximum time after the stop of a host during which files may still be written: client-go's
+// certificate managers do not wait for their goroutines.
 const partingTime = 10 * time.Second
 
 func (r *Rig) removeDir() error { return removeAll(r.dir) }
 
-// removeAll removes a folder of hosts that have ended.
+// removeAll removes a directory of stopped hosts.
 func removeAll(path string) error {
 	var last error
 	for deadline := time.Now().Add(partingTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

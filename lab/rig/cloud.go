@@ -13,23 +13,22 @@ import (
 	"github.com/windows-machine-config/wmco/lab/openshift"
 )
 
-// VMOptions are how the virtual machines of the lab's cloud behave. The zero value takes no time for anything but a reboot,
-// which takes DefaultRebootDuration.
+// VMOptions configure the virtual machines of the lab's cloud. With the zero value only a reboot takes time,
+// DefaultRebootDuration.
 type VMOptions struct {
 	// BootDuration is the time until a new virtual machine runs.
 	BootDuration time.Duration
-	// UserDataDelay is the time from the end of a boot until the user data has run, and the SSH server is there.
+	// UserDataDelay is the time from the end of a boot until the user data has run and the SSH server is installed.
 	UserDataDelay time.Duration
-	// RebootDuration and SSHDelay are how long a reboot takes, and the start of the SSH server after it.
+	// RebootDuration and SSHDelay are the durations of a reboot, and of the SSH server's start after a reboot.
 	RebootDuration, SSHDelay time.Duration
-	// FeatureDuration is how long it takes to switch an optional feature of Windows.
+	// FeatureDuration is the time for switching an optional feature of Windows.
 	FeatureDuration time.Duration
-	// Domain is the primary DNS suffix that the image has set.
+	// Domain is the primary DNS suffix in the image.
 	Domain string
 }
 
-// cloud is the platform's API: virtual machines that are simulated Windows hosts, and Linux nodes of which there is but
-// the Node object.
+// cloud is the platform's API. Windows virtual machines are simulated hosts; Linux nodes are mere Node objects.
 type cloud struct {
 	rig     *Rig
 	clients kubernetes.Interface // for Linux nodes
@@ -37,10 +36,10 @@ type cloud struct {
 	mu     sync.Mutex
 	vms    map[string]*vm // by ID
 	faults []*activeVMFault
-	last   int          // the number of the address that was given last
+	last   int          // number of the most recently assigned address
 	taken  map[int]bool // numbers of the addresses in use
-	linux  int          // how many Linux machines were made
-	ever   []*Host      // all Windows hosts that were ever made
+	linux  int          // number of Linux machines created so far
+	ever   []*Host      // all Windows hosts created so far
 }
 
 var _ machineapi.Cloud = (*cloud)(nil)
@@ -82,7 +81,7 @@ func (c *cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error 
 	return nil
 }
 
-// checkVM refuses what the platform refuses.
+// checkVM refuses specs that the platform refuses.
 func checkVM(spec machineapi.VirtualMachine) error {
 	const longest = 15 // characters of a NetBIOS name
 	if spec.Platform == platformAzure && spec.OperatingSystem == machineapi.Windows && len(spec.MachineName) > longest {
@@ -92,7 +91,7 @@ func checkVM(spec machineapi.VirtualMachine) error {
 	return checkSubnet(spec)
 }
 
-// takeAddress takes the free address that was in use the longest time ago. The lock is held.
+// takeAddress assigns the least recently used free address. The caller holds the lock.
 func (c *cloud) takeAddress(v *vm) error {
 	for i := range MachineAddresses {
 		n := (c.last+i)%MachineAddresses + 1
@@ -128,8 +127,8 @@ func (c *cloud) Describe(_ context.Context, id string) (machineapi.VirtualMachin
 	return status, true, nil
 }
 
-// providerID is what a machine learns of itself from the platform: the virtual machine's at the address, else that of
-// one without Machine.
+// providerID returns the provider ID that the platform reports to a machine: the ID of the virtual machine at the
+// address, or the ID of a host without a Machine.
 func (r *Rig) providerID(name, address string) string {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
@@ -141,7 +140,7 @@ func (r *Rig) providerID(name, address string) string {
 	return openshift.ProviderID(r.platform, name)
 }
 
-// zoneAt is the zone of the virtual machine at an address, "" for one without.
+// zoneAt returns the zone of the virtual machine at an address; "" if there is none.
 func (r *Rig) zoneAt(address string) string {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
@@ -173,7 +172,7 @@ func (c *cloud) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-// addresses returns those that the platform tells.
+// addresses returns the addresses that the platform reports.
 func (v *vm) addresses() []corev1.NodeAddress {
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: v.address}}
 	name := v.spec.MachineName

@@ -59,7 +59,7 @@ func (l *cloudLab) windows(platform, name string) machineapi.VirtualMachine {
 	}
 }
 
-// run makes a virtual machine and waits until it runs.
+// run creates a virtual machine and waits until it runs.
 func (l *cloudLab) run(vm machineapi.VirtualMachine) *Host {
 	l.Helper()
 	if err := l.rig.cloud.Create(l.Context(), vm); err != nil {
@@ -78,7 +78,7 @@ func (l *cloudLab) describe(id string) machineapi.VirtualMachineStatus {
 	return status
 }
 
-// eventually waits for what other goroutines do at once.
+// eventually waits for a condition that other goroutines satisfy without a delay.
 func (l *cloudLab) eventually(what string, condition func() bool) {
 	l.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -90,7 +90,7 @@ func (l *cloudLab) eventually(what string, condition func() bool) {
 	}
 }
 
-// after lets time pass as soon as somebody waits for it.
+// after advances the clock as soon as a goroutine waits for it.
 func (l *cloudLab) after(d time.Duration) {
 	l.Helper()
 	l.eventually("somebody waits", l.clock.HasWaiters)
@@ -172,7 +172,7 @@ func TestTemplatesHoldTheKey(t *testing.T) {
 	}
 }
 
-// A MachineSet that is copied for another zone, and not its subnet with it, makes no virtual machine.
+// A MachineSet that is copied to another zone without a matching subnet creates no virtual machine.
 func TestASubnetOfAnotherZoneIsNotFound(t *testing.T) {
 	l := newCloudLab(t, VMOptions{})
 	vm := l.windows(platformAWS, "win-a")
@@ -260,7 +260,7 @@ func TestVMFaults(t *testing.T) {
 			return err != nil && strings.Contains(err.Error(), "unable to authenticate")
 		})
 		l.eventually("the key is accepted", func() bool {
-			l.clock.Step(5 * time.Minute) // at each look: the server answers a moment before the wait begins
+			l.clock.Step(5 * time.Minute) // at each check: the server responds a moment before the wait begins
 			return l.accepts(h, "Administrator", l.signer)
 		})
 	})

@@ -15,25 +15,25 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// KindUserData are entries of a virtual machine's journal about its user data.
+// KindUserData is the kind of a virtual machine's journal entries about user data.
 const KindUserData fake.Kind = "user-data"
 
-// sshRule is the firewall rule that comes with the SSH server of Windows.
+// sshRule is the firewall rule that Windows installs with its SSH server.
 const sshRule = "OpenSSH-Server-In-TCP"
 
-// guest is the platform's agent inside of a virtual machine, such as EC2Launch. It finds the user data as that agent
-// does. Instead of running the script it does what the script's header declares.
+// guest is the platform's agent inside a virtual machine, such as EC2Launch. It finds the user data like that agent.
+// Instead of running the script, the guest performs the actions that the script's header declares.
 type guest struct {
 	vm     *vm
 	host   *Host
 	alive  context.Context // until the virtual machine is deleted
 	script []byte
-	always bool // it runs at each boot, and not at the first one only
+	always bool // run at each boot, not only the first
 
 	mu    sync.Mutex
-	clean bool // what the image does not have was taken away
+	clean bool // the default firewall rule was removed
 	ran   bool
-	down  context.CancelFunc // ends what this boot began
+	down  context.CancelFunc // cancels the work of this boot
 }
 
 func newGuest(alive context.Context, v *vm, h *Host) *guest {
@@ -42,30 +42,30 @@ func newGuest(alive context.Context, v *vm, h *Host) *guest {
 	return g
 }
 
-// runnable returns the script in the user data that the platform's agent runs, nil when there is none, and whether it
-// runs at each boot.
+// runnable returns the script in the user data that the platform's agent runs, nil if there is none, and whether the
+// agent runs the script at each boot.
 func runnable(platform string, userData []byte) (script []byte, always bool) {
 	switch platform {
-	case platformAWS: // EC2Launch runs what is between tags.
+	case platformAWS: // EC2Launch runs the text between tags.
 		_, rest, found := bytes.Cut(userData, []byte("<powershell>"))
 		script, outside, closed := bytes.Cut(rest, []byte("</powershell>"))
 		if !found || !closed {
 			return nil, false
 		}
 		return bytes.TrimLeft(script, "\r\n"), bytes.Contains(outside, []byte("<persist>true</persist>"))
-	case platformAzure: // The Machine API has the custom data run as a script at the first logon of the setup.
+	case platformAzure: // The Machine API runs the custom data as a script at the first logon of the setup.
 		return untagged(userData), false
 	case platformGCP: // windows-startup-script-ps1
 		return untagged(userData), true
-	case platformNutanix: // Cloudbase-Init, which tells scripts by their first line
+	case platformNutanix: // Cloudbase-Init, which recognizes scripts by their first line
 		if bytes.HasPrefix(userData, []byte("#ps1")) {
 			return userData, false
 		}
 	}
-	return nil, false // The Machine API hands it over as Ignition does, which nothing in a Windows template looks for.
+	return nil, false // The Machine API passes the data as for Ignition, which nothing in a Windows template reads.
 }
 
-// untagged returns a script, nil when it is not PowerShell: tags are a syntax error there.
+// untagged returns a script, or nil if it is not PowerShell: tags are a syntax error in PowerShell.
 func untagged(script []byte) []byte {
 	if bytes.HasPrefix(bytes.TrimSpace(script), []byte("<")) || bytes.HasPrefix(bytes.TrimSpace(script), []byte("{")) {
 		return nil
@@ -73,8 +73,8 @@ func untagged(script []byte) []byte {
 	return script
 }
 
-// image makes the SSH server what the platform's images have: none, or one that knows the key that was the operator's
-// when the image was made.
+// image configures the SSH server as in the platform's images: either not installed, or with the operator's key at
+// the time when the image was created.
 func (g *guest) image(options *winhost.Options) {
 	user := g.host.Options.Username
 	options.HostKey = hostKeyInImage(g.vm.spec.Platform, g.vm.spec.Image)
@@ -85,15 +85,15 @@ func (g *guest) image(options *winhost.Options) {
 	options.NotInstalled, options.Administrators = true, []string{user}
 }
 
-// booted begins what the agent does at a boot.
+// booted starts the agent's work at a boot.
 func (g *guest) booted() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ctx, cancel := context.WithCancel(g.alive)
 	g.down = cancel
 	if !g.clean && !imageHoldsKey(g.vm.spec.Platform) {
-		// An image without SSH server has no rule for it. An error means that the machine went down, and then nothing can
-		// listen.
+		// An image without an SSH server has no rule for it. An error means that the machine went down, and then
+		// nothing can listen.
 		g.clean = g.host.Machine().Host().Firewall.DeleteRule(ctx, sshRule) == nil
 	}
 	if g.script == nil || g.ran && !g.always {
@@ -112,7 +112,7 @@ func (g *guest) booted() {
 	})
 }
 
-// off ends what the boot began.
+// off stops the work of the boot.
 func (g *guest) off() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,7 +127,7 @@ func (g *guest) note(err error) {
 	g.host.Machine().Journal().Append(KindUserData, detail, 0)
 }
 
-// run does what the script says, in the order in which it does it.
+// run performs the actions of the script in their order.
 func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
 	delay, refuse := g.vm.cloud.rig.options.VM.UserDataDelay, false
 	for _, fault := range faults {
@@ -172,7 +172,7 @@ func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
 	return nil
 }
 
-// awaitMended waits while user data hangs.
+// awaitMended waits while the user data hangs.
 func awaitMended(ctx context.Context, faults []*activeVMFault) error {
 	for _, fault := range faults {
 		if !fault.UserDataHangs {
@@ -187,14 +187,14 @@ func awaitMended(ctx context.Context, faults []*activeVMFault) error {
 	return nil
 }
 
-// awaitLogin waits for the end of the next attempt to log in.
+// awaitLogin waits for the end of the next login attempt.
 func (g *guest) awaitLogin(ctx context.Context) error {
 	journal := g.host.Machine().Journal()
 	before := journal.Count(winhost.KindLogin)
 	return g.host.Machine().WaitFor(ctx, func(*fake.Machine) bool { return journal.Count(winhost.KindLogin) > before })
 }
 
-// openPorts lets the firewall admit ports.
+// openPorts opens ports in the firewall.
 func (g *guest) openPorts(ctx context.Context, ports []int) error {
 	for _, port := range ports {
 		rule := host.FirewallRule{

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// History has each change of objects in the order of the API server's store, from Follow on. Nothing is left out, not
-// even what happened while the API server was restarted.
+// History records each change of objects in the order of the API server's store, from Follow on. No change is missed,
+// even if the API server was restarted.
 type History struct {
 	rig   *Rig
 	stop  context.CancelFunc
@@ -20,24 +20,24 @@ type History struct {
 
 	mu        sync.Mutex
 	kinds     []*FollowedKind
-	initial   int // so many of the changes are the state at the beginning
+	initial   int // number of leading changes that are the initial state
 	changes   []Change
-	lost      int           // how often a watch could not go on where it had ended
+	lost      int           // number of watches that could not resume after an interruption
 	wakeAfter chan struct{} // closed with the next change
 }
 
-// Change is one object's change, or its end when Object is nil.
+// Change is a change of one object; a deletion if Object is nil.
 type Change struct {
-	// Revision is the change's in the API server's store, which has one order for all kinds.
+	// Revision is the revision of the change in the API server's store, which has one order for all kinds.
 	Revision uint64
-	// At is when it was seen, by the clock of hosts and operator.
+	// At is the time of the observation, by the clock of hosts and operator.
 	At time.Time
-	// Kind is the FollowedKind's name, and Name the object's with its namespace.
+	// Kind is the name of the FollowedKind, and Name the name of the object with its namespace.
 	Kind, Name string
 	Object     client.Object
 }
 
-// Follow begins a history. It returns when the present is known.
+// Follow starts a history and returns when the current state is known.
 func (r *Rig) Follow(ctx context.Context, kinds ...*FollowedKind) (*History, error) {
 	following, stop := context.WithCancel(r.running)
 	h := &History{rig: r, stop: stop, kinds: kinds, wakeAfter: make(chan struct{})}
@@ -57,7 +57,7 @@ func (r *Rig) Follow(ctx context.Context, kinds ...*FollowedKind) (*History, err
 	return h, nil
 }
 
-// record keeps an object's change, unless it is known.
+// record records a change of an object unless it is known.
 func (h *History) record(kind *FollowedKind, object client.Object, deleted bool) error {
 	revision, err := revisionOf(object.GetResourceVersion())
 	if err != nil {
@@ -82,7 +82,7 @@ func (h *History) record(kind *FollowedKind, object client.Object, deleted bool)
 	return nil
 }
 
-// add keeps a change. The lock is held.
+// add appends a change. The caller holds the lock.
 func (h *History) add(c Change) {
 	h.changes = append(h.changes, c)
 	close(h.wakeAfter)
@@ -91,8 +91,8 @@ func (h *History) add(c Change) {
 
 func (h *History) now() time.Time { return h.rig.options.Clock.Now() }
 
-// Changes returns the state at the beginning and all changes until now, and continues to follow. It first waits for
-// everything that the API server has.
+// Changes waits until all changes in the API server are recorded. It returns the initial state and all changes so
+// far. Following continues.
 func (h *History) Changes(ctx context.Context) (initial, later []Change, err error) {
 	for _, kind := range h.kinds {
 		if err := h.catchUp(ctx, kind); err != nil {
@@ -103,7 +103,7 @@ func (h *History) Changes(ctx context.Context) (initial, later []Change, err err
 	initial, later = h.changes[:h.initial], slices.Clone(h.changes[h.initial:])
 	h.mu.Unlock()
 	slices.SortStableFunc(later, func(x, y Change) int { return cmp.Compare(x.Revision, y.Revision) })
-	// A change was there before one with a later revision was told.
+	// A change occurred before a later revision was reported.
 	for i := len(later) - 2; i >= 0; i-- {
 		if later[i+1].At.Before(later[i].At) {
 			later[i].At = later[i+1].At
@@ -112,14 +112,15 @@ func (h *History) Changes(ctx context.Context) (initial, later []Change, err err
 	return initial, later, nil
 }
 
-// Lost is how often a watch could not go on where it had ended. What it has missed was read from the API server's store.
+// Lost returns the number of watches that could not resume after an interruption. The missed changes were read from
+// the API server's store.
 func (h *History) Lost() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lost
 }
 
-// Stop ends it.
+// Stop stops the history.
 func (h *History) Stop() {
 	h.stop()
 	h.group.Wait()

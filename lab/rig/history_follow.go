@@ -16,19 +16,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FollowedKind is a kind of objects whose changes a History has.
+// FollowedKind is a kind of objects that a History records.
 type FollowedKind struct {
-	// Name is what changes call it.
+	// Name is the name of the kind in changes.
 	Name string
-	// List makes an empty list of it, and Options select what is followed.
+	// List returns an empty list of the kind, and Options select the objects to follow.
 	List    func() client.ObjectList
 	Options []client.ListOption
 
 	revisions map[string]uint64 // of each object, as last seen
 }
 
-// catchLost records each state that a kind went through after the revision from, which a watch does not tell any more:
-// the API server's store still has them. It returns the revision to watch from.
+// catchLost records each state of a kind after the revision from that a watch no longer reports: the API server's
+// store still has these states. It returns the revision for the next watch.
 func (h *History) catchLost(ctx context.Context, kind *FollowedKind, from string) (string, error) {
 	list := kind.List()
 	if err := h.rig.Client.List(ctx, list, kind.Options...); err != nil {
@@ -55,7 +55,7 @@ func (h *History) catchLost(ctx context.Context, kind *FollowedKind, from string
 	return from, nil
 }
 
-// listAt records what a list has that is not known, and returns the revision to watch from.
+// listAt records the unknown states in a list, and returns the revision for the next watch.
 func (h *History) listAt(ctx context.Context, kind *FollowedKind, at ...client.ListOption) (string, error) {
 	list := kind.List()
 	if err := h.rig.Client.List(ctx, list, append(slices.Clone(kind.Options), at...)...); err != nil {
@@ -91,7 +91,7 @@ func (h *History) listAt(ctx context.Context, kind *FollowedKind, at ...client.L
 	return list.GetResourceVersion(), nil
 }
 
-// follow watches a kind until ctx is done. Where a watch ends it goes on after the last change it has told.
+// follow watches a kind until ctx is done. After an interruption it resumes after the last reported change.
 func (h *History) follow(ctx context.Context, kind *FollowedKind, revision string) {
 	for ctx.Err() == nil {
 		err := h.watch(ctx, kind, &revision)
@@ -103,7 +103,7 @@ func (h *History) follow(ctx context.Context, kind *FollowedKind, revision strin
 				continue
 			}
 		}
-		if err != nil { // The API server may be away, for a test that wants it so.
+		if err != nil { // A test may have stopped the API server.
 			select {
 			case <-time.After(20 * time.Millisecond):
 			case <-ctx.Done():
@@ -112,7 +112,7 @@ func (h *History) follow(ctx context.Context, kind *FollowedKind, revision strin
 	}
 }
 
-// watch records what a watch tells until it ends.
+// watch records the events of a watch until the watch ends.
 func (h *History) watch(ctx context.Context, kind *FollowedKind, revision *string) error {
 	options := append(slices.Clone(kind.Options), &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: *revision, AllowWatchBookmarks: true},
@@ -142,7 +142,7 @@ func (h *History) watch(ctx context.Context, kind *FollowedKind, revision *strin
 	return nil
 }
 
-// catchUp waits until the watch has told all that a list has.
+// catchUp waits until the watch has reported all objects of a list.
 func (h *History) catchUp(ctx context.Context, kind *FollowedKind) error {
 	list := kind.List()
 	if err := h.rig.Client.List(ctx, list, kind.Options...); err != nil {
@@ -182,10 +182,11 @@ func (h *History) catchUp(ctx context.Context, kind *FollowedKind) error {
 	}
 }
 
-// knows reports whether all that a list of the revision until has was told, and the end of all that it has not.
+// knows reports whether the watch has reported all objects of the list at the revision until, and the deletion of all
+// objects missing from the list.
 func (k *FollowedKind) knows(want map[string]uint64, until uint64) bool {
 	for name, revision := range want {
-		// What is not known any more has ended after the list was made.
+		// Unknown objects were deleted after the list.
 		if known, there := k.revisions[name]; there && known < revision {
 			return false
 		}

@@ -19,59 +19,60 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// HostOptions describe one host. The zero value of a field means its default; defaults differ with the host's number,
-// from 1.
+// HostOptions describe one host. The zero value of a field means its default. Defaults depend on the host's number,
+// which starts at 1.
 type HostOptions struct {
 	// Name is the computer name. Default: instance-<number>.
 	Name string
 	// Address is the IPv4 address. Default: Address(number).
 	Address string
-	// MoreAddresses are further IPv4 addresses that the host reports. Windows changes the order of all at each boot. Nothing
-	// listens on these.
+	// MoreAddresses are further IPv4 addresses that the host reports but that no server listens on. Windows changes
+	// the order of all addresses at each boot.
 	MoreAddresses []string
-	// DNSName is what windows-instances lists the host by; "" with Address listed. Hosts that are made by number have one
-	// when their number is even.
+	// DNSName is the name of the host in windows-instances; "" lists Address. Hosts created by number have a DNS name
+	// if their number is even.
 	DNSName string
-	// Username is the administrator to log in as. Default: Administrator.
+	// Username is the administrator account for logins. Default: Administrator.
 	Username string
 	// System is the Windows version. Default: Windows Server 2022.
 	System *host.SystemInfo
-	// Services and Features are what was there before; see fake.Options.
+	// Services and Features are the initial services and features; see fake.Options.
 	Services []host.ServiceConfig
 	Features map[string]host.FeatureState
 	// Environment has machine-wide variables; see fake.Options.
 	Environment map[string]string
-	// SSHStart, StaticAddress, HNSSleeps and DomainMember make a host that is harder to make a node of; see fake.Options.
+	// SSHStart, StaticAddress, HNSSleeps and DomainMember create a host that is harder to configure; see
+	// fake.Options.
 	SSHStart                               host.StartType
 	StaticAddress, HNSSleeps, DomainMember bool
-	// GroupPolicy is the firewall policy of its domain.
+	// GroupPolicy is the firewall policy of the host's domain.
 	GroupPolicy fake.GroupPolicy
-	// Domain is the primary DNS suffix. A host that has one is a member of that domain.
+	// Domain is the primary DNS suffix. A host with a suffix is a member of that domain.
 	Domain string
-	// CloudName is the name by which the metadata service of AWS or GCP knows the machine. Default: the private DNS name
-	// of the address on AWS, the computer name on GCP. NoMetadata is a machine that gets no answer from it.
+	// CloudName is the machine name in the metadata service of AWS or GCP. Default: the private DNS name of the
+	// address on AWS, the computer name on GCP. With NoMetadata, the metadata service does not respond.
 	CloudName  string
 	NoMetadata bool
-	// ShutdownDelay is how long the host works on after it has accepted a reboot, RebootDuration how long it is down then,
-	// and BootDelay the SSH server's start after that. RebootDuration is DefaultRebootDuration by default, and NoTime for a
-	// host that costs nothing.
+	// ShutdownDelay is the time during which the host still works after accepting a reboot. RebootDuration is the
+	// following downtime, and BootDelay the start time of the SSH server. RebootDuration defaults to
+	// DefaultRebootDuration; NoTime means no downtime.
 	ShutdownDelay, RebootDuration, BootDelay time.Duration
-	// FeatureDuration is how long it takes to switch an optional feature of Windows.
+	// FeatureDuration is the time for switching an optional feature of Windows.
 	FeatureDuration time.Duration
-	// ClockOffset is how far the host's clock is ahead of the true time, negative when it is behind.
+	// ClockOffset is the lead of the host's clock over the true time, negative if the clock is behind.
 	ClockOffset time.Duration
-	// Link is the line that SSH connections to this host go over. Default: Options.Link.
+	// Link is the line of SSH connections to this host. Default: Options.Link.
 	Link *winhost.Link
 }
 
-// DefaultRebootDuration is how long simulated hosts are down for a reboot, by the clock of the lab. It is longer than the
-// interval at which the operator checks a host that restarts: its states in between are seen.
+// DefaultRebootDuration is the downtime of simulated hosts during a reboot, by the clock of the lab. It exceeds the
+// interval of the operator's checks of a restarting host, so that intermediate states are observed.
 const DefaultRebootDuration = 3 * time.Second
 
-// NoTime is the duration of what takes no time, where zero means a default.
+// NoTime is a duration of zero for fields with another default.
 const NoTime time.Duration = -1
 
-// Hosts are options for n hosts, by address and by DNS name in turn, with the users of the guide's example.
+// Hosts returns options for n hosts, alternating between address and DNS name, with the users of the guide's example.
 func Hosts(n int) []HostOptions {
 	hosts := make([]HostOptions, n)
 	for i := range hosts {
@@ -82,7 +83,7 @@ func Hosts(n int) []HostOptions {
 	return hosts
 }
 
-// InstantHosts are the hosts of Hosts, with reboots that take no time: for measurements of the operator's own time.
+// InstantHosts returns the hosts of Hosts without reboot time, for measurements of the operator's own time.
 func InstantHosts(n int) []HostOptions {
 	hosts := Hosts(n)
 	for i := range hosts {
@@ -111,12 +112,12 @@ func (o HostOptions) withDefaults(number int) HostOptions {
 // Host is a simulated Windows host with its SSH server.
 type Host struct {
 	*winhost.Host
-	// Options are those in force, with defaults.
+	// Options are the options of the host, with defaults.
 	Options HostOptions
 
 	platform string
-	address  atomic.Value // string; where the host is now
-	// A virtual machine of the cloud has these.
+	address  atomic.Value // string; the current address
+	// Only virtual machines of the cloud have these.
 	vm    *vm
 	guest *guest
 }
@@ -126,7 +127,7 @@ func (h *Host) Entry() (address, value string) {
 	return cmp.Or(h.Options.DNSName, h.Options.Address), "username=" + h.Options.Username
 }
 
-// NodeName returns the name of the host's Node, unless its Node had another name before.
+// NodeName returns the name of the host's Node, unless the Node had another name before.
 func (h *Host) NodeName() string {
 	if h.platform == platformVSphere {
 		return strings.ToLower(h.guestName())
@@ -134,7 +135,7 @@ func (h *Host) NodeName() string {
 	return strings.ToLower(cmp.Or(h.Options.CloudName, h.Options.Name))
 }
 
-// guestName returns the full DNS name that the host has. The operator renames virtual machines of Machines only.
+// guestName returns the current full DNS name of the host. The operator renames only virtual machines of Machines.
 func (h *Host) guestName() string {
 	name := h.Options.Name
 	if h.vm != nil {
@@ -163,10 +164,10 @@ func (r *Rig) guestNames() []string {
 	return names
 }
 
-// kubeletPKI is where the kubelet's certificate store is: it needs real files.
+// kubeletPKI is the directory of the kubelet's certificate store, which requires real files.
 const kubeletPKI = `C:\var\lib\kubelet\pki`
 
-// AddHost makes a host and boots it. Its name and address must be new.
+// AddHost creates and boots a host. The name and address must be new.
 func (r *Rig) AddHost(ctx context.Context, options HostOptions) (*Host, error) {
 	h, err := r.enter(options)
 	if err != nil {
@@ -175,7 +176,7 @@ func (r *Rig) AddHost(ctx context.Context, options HostOptions) (*Host, error) {
 	return h, r.bootHost(ctx, h)
 }
 
-// enter gives a host its number.
+// enter assigns a number to a host.
 func (r *Rig) enter(options HostOptions) (*Host, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,7 +194,7 @@ func (r *Rig) enter(options HostOptions) (*Host, error) {
 	return h, nil
 }
 
-// at returns the host's present address.
+// at returns the host's current address.
 func (h *Host) at() string {
 	address, _ := h.address.Load().(string) // nothing else is stored
 	return address
@@ -213,7 +214,7 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 		},
 	}
 	if options.CloudName != "" {
-		created.Routes = []string{metadataRoute} // The agents of the clouds' images make it.
+		created.Routes = []string{metadataRoute} // The agents in the clouds' images create it.
 		if !options.NoMetadata {
 			created.Metadata = map[string]string{r.platform: options.CloudName}
 		}
@@ -253,10 +254,10 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 
 const sshPort = 22
 
-// metadataRoute is the way to the metadata service of clouds.
+// metadataRoute is the route to the metadata service of clouds.
 const metadataRoute = "169.254.169.254/32"
 
-// MoveHost restarts a host with another address, as a new DHCP lease may. Its DNS name, if it has one, follows.
+// MoveHost restarts a host with another address, as after a new DHCP lease. The DNS name, if any, is updated.
 func (r *Rig) MoveHost(ctx context.Context, h *Host, address string) error {
 	h.Machine().PowerOff()
 	h.Machine().SetAddresses(address)
@@ -271,8 +272,9 @@ func (r *Rig) MoveHost(ctx context.Context, h *Host, address string) error {
 	return nil
 }
 
-// ReinstallHost gives a host a new Windows where it is, as somebody does who installs it anew: with another host key and
-// machine ID, and nothing on its drive. Its SSH server knows the present key. Nobody else may use the host meanwhile.
+// ReinstallHost reinstalls Windows on a host without changing its address, like an administrator: with another host
+// key and machine ID, and an empty drive. The SSH server knows the current key. No other goroutine may use the host
+// meanwhile.
 func (r *Rig) ReinstallHost(ctx context.Context, h *Host) error {
 	h.close()
 	if err := removeAll(r.filesOf(h)); err != nil {
@@ -288,8 +290,8 @@ func (r *Rig) ReinstallHost(ctx context.Context, h *Host) error {
 	return r.bootHost(ctx, h)
 }
 
-// Host returns the bring-your-own host with the computer name it was made with. It panics when there is none: the name
-// is the test's own.
+// Host returns the BYOH host that was created with the computer name. It panics if there is none, because the test
+// itself chooses the name.
 func (r *Rig) Host(name string) *Host {
 	for _, h := range r.Hosts() {
 		if h.Options.Name == name {
@@ -299,14 +301,14 @@ func (r *Rig) Host(name string) *Host {
 	panic(fmt.Sprintf("the rig has no host %q", name))
 }
 
-// Hosts returns all bring-your-own hosts, in the order they were added.
+// Hosts returns all BYOH hosts, in the order of their creation.
 func (r *Rig) Hosts() []*Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]*Host(nil), r.hosts...)
 }
 
-// hostsNamed returns hosts by computer name; all when none is named.
+// hostsNamed returns hosts by computer name; all hosts if no name is given.
 func (r *Rig) hostsNamed(names []string) []*Host {
 	if len(names) == 0 {
 		return r.Hosts()

@@ -9,18 +9,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// words are what somebody who controls a host puts in place of each line of its agent.
+// words replaces each line of the agent's output with the line of an attacker in control of the host.
 type words func(line []byte) []byte
 
-// Speak makes a host hostile: change gets each line that its agent would answer over SSH, without its end, and the host
-// answers exactly what change returns. That lasts until honest is called. The last call for a host counts.
+// Speak makes a host hostile until honest is called. change receives each line that the agent would send over SSH,
+// without the line end, and the host sends exactly the result of change. The last call for a host counts.
 func (r *Rig) Speak(h *Host, change func(line []byte) []byte) (honest func()) {
 	machine := h.Machine()
 	r.spoken.Store(machine, words(change))
 	return func() { r.spoken.Delete(machine) }
 }
 
-// Lie is Speak within the agent's language: lie changes the facts that the host reports.
+// Lie is Speak within the agent's protocol: lie changes the facts that the host reports.
 func (r *Rig) Lie(h *Host, lie func(facts *plan.Facts)) (honest func()) {
 	return r.Speak(h, func(text []byte) []byte {
 		line, ok := verb.Decode(text)
@@ -34,10 +34,10 @@ func (r *Rig) Lie(h *Host, lie func(facts *plan.Facts)) (honest func()) {
 	})
 }
 
-// mouth is where an agent writes its answer.
+// mouth returns the writer for an agent's output.
 func (r *Rig) mouth(p *fake.Process) io.Writer {
 	if p.Service != "" {
-		return p.Stdout // nobody reads it
+		return p.Stdout // no reader
 	}
 	return &mouth{rig: r, process: p}
 }
@@ -45,7 +45,7 @@ func (r *Rig) mouth(p *fake.Process) io.Writer {
 type mouth struct {
 	rig     *Rig
 	process *fake.Process
-	line    []byte // that is not complete yet
+	line    []byte // the incomplete line
 }
 
 // Write implements io.Writer.
@@ -62,7 +62,7 @@ func (m *mouth) Write(data []byte) (int, error) {
 			return len(data), nil
 		}
 		m.line = rest
-		// An attacker on the host does not care whether anyone listens.
+		// An attacker on the host does not care whether the operator still reads.
 		_, _ = m.process.Stdout.Write(change(bytes.Clone(line)))
 	}
 }

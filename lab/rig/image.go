@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/machineapi"
 )
 
-// Platforms with a Machine API, as Infrastructure names them.
+// Platforms with a Machine API, as named in Infrastructure.
 const (
 	platformNone    = "None"
 	platformAWS     = "AWS"
@@ -24,11 +24,11 @@ const (
 	platformVSphere = "VSphere"
 )
 
-// imageBuild finds the build in the name of an image: ami-20348.169.
+// imageBuild matches the build in the name of an image: ami-20348.169.
 var imageBuild = regexp.MustCompile(`(17763|20348|26100)\.(\d{1,5})`)
 
-// imageSystem returns the Windows version of an image, which its name contains: 2019 or 2025, a build with its revision,
-// else 2022.
+// imageSystem returns the Windows version in the name of an image: 2019 or 2025, a build with its revision, else
+// 2022.
 func imageSystem(image string) host.SystemInfo {
 	if build := imageBuild.FindStringSubmatch(image); build != nil {
 		system := map[string]host.SystemInfo{
@@ -46,14 +46,16 @@ func imageSystem(image string) host.SystemInfo {
 	return fake.WindowsServer2022()
 }
 
-// imageHoldsKey reports whether administrators of the platform make their own image, with an SSH server that accepts
-// the operator's key. Elsewhere the image is the vendor's, and all of that comes with the user data.
+// imageHoldsKey reports whether administrators of the platform create their own image, with an SSH server that
+// accepts the operator's key. On other platforms the image is the vendor's, and the user data installs server and
+// key.
 func imageHoldsKey(platform string) bool {
 	return platform == platformVSphere || platform == platformNutanix
 }
 
-// hostKeyInImage returns the SSH host key that all virtual machines of an image have, nil if each creates its own: sshd
-// of the master virtual machine has written it, and Sysprep keeps it. The name of such an image ends in "-with-host-key".
+// hostKeyInImage returns the SSH host key that all virtual machines of an image share, nil if each creates its own:
+// sshd of the master virtual machine wrote the key, and Sysprep preserves it. The name of such an image ends in
+// "-with-host-key".
 func hostKeyInImage(platform, image string) ed25519.PrivateKey {
 	if !imageHoldsKey(platform) || !strings.HasSuffix(image, "-with-host-key") {
 		return nil
@@ -62,7 +64,7 @@ func hostKeyInImage(platform, image string) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(seed[:])
 }
 
-// computerName is what the platform calls a new Windows.
+// computerName returns the computer name that the platform assigns to a new Windows.
 func computerName(vm machineapi.VirtualMachine) string {
 	switch vm.Platform {
 	case platformAWS:
@@ -73,7 +75,7 @@ func computerName(vm machineapi.VirtualMachine) string {
 	return vm.MachineName
 }
 
-// identifier is made of n capital letters and digits, and follows from the ID.
+// identifier returns n capital letters and digits derived from the ID.
 func identifier(id string, n int) string {
 	sum := sha256.Sum256([]byte(id))
 	return base32.StdEncoding.EncodeToString(sum[:])[:n]
@@ -87,16 +89,16 @@ func machineUser(platform string) string {
 	return "Administrator"
 }
 
-// MachineAddresses is how many Windows Machines there can be at once.
+// MachineAddresses is the maximum number of Windows Machines at a time.
 const MachineAddresses = 250
 
 // MachineAddress returns the IPv4 address of the n-th virtual machine with Windows, from 1 to MachineAddresses.
 func MachineAddress(n int) string { return fmt.Sprintf("10.9.128.%d", n) }
 
-// linuxAddress returns the address of the n-th virtual machine with Linux, from 1. Nothing listens there.
+// linuxAddress returns the address of the n-th virtual machine with Linux, from 1. No server listens at this address.
 func linuxAddress(n int) string { return fmt.Sprintf("10.0.%d.%d", (n-1)/250, (n-1)%250+1) }
 
-// internalDNS returns the name that the platform's DNS has for a virtual machine; "" where it has none.
+// internalDNS returns the name of a virtual machine in the platform's DNS; "" if there is none.
 func internalDNS(platform, machine, address string) string {
 	switch platform {
 	case platformAWS:
@@ -109,8 +111,8 @@ func internalDNS(platform, machine, address string) string {
 	return ""
 }
 
-// cloudName returns the name by which the platform's metadata service knows a virtual machine; "" where nobody is asked
-// for it.
+// cloudName returns the name of a virtual machine in the platform's metadata service; "" if the operator does not use
+// the name.
 func cloudName(platform, machine, address string) string {
 	switch platform {
 	case platformAWS:
@@ -121,8 +123,8 @@ func cloudName(platform, machine, address string) string {
 	return ""
 }
 
-// MachineDNSName returns the name of an address in the DNS of a platform whose names follow from addresses; "" for
-// others.
+// MachineDNSName returns the DNS name of an address on a platform that derives names from addresses; "" on other
+// platforms.
 func MachineDNSName(platform, address string) string {
 	if platform != platformAWS {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Names of what an administrator makes, as the guide has them.
+// Names of the administrator's objects, as in the guide.
 const (
 	serviceAccount       = "windows-machine-config-operator"
 	privateKeySecret     = "cloud-private-key"
@@ -20,8 +20,8 @@ const (
 	exampleInstancesFile = "windows-instances.yaml"
 )
 
-// InstallOperator applies deploy/ for the namespace, "" for the usual one, and returns a configuration with the rights
-// of the operator's ServiceAccount. The Deployment is scaled to 0: no node of the lab could run it.
+// InstallOperator applies deploy/ for the namespace, "" for the default, and returns a configuration with the rights
+// of the operator's ServiceAccount. The Deployment is scaled to 0, because no node of the lab could run it.
 func (r *Rig) InstallOperator(ctx context.Context, namespace string) (*rest.Config, error) {
 	if namespace == "" {
 		namespace = Namespace
@@ -33,8 +33,8 @@ func (r *Rig) InstallOperator(ctx context.Context, namespace string) (*rest.Conf
 	return r.InstallObjects(ctx, namespace, objects)
 }
 
-// InstallObjects applies the objects of an operator that is not installed from deploy/. Its ServiceAccount must have
-// the usual name.
+// InstallObjects applies the objects of an operator that is not installed from deploy/. The ServiceAccount must have
+// the standard name.
 func (r *Rig) InstallObjects(ctx context.Context, namespace string, objects []*unstructured.Unstructured) (*rest.Config,
 	error) {
 	if err := r.ApplyObjects(ctx, objects); err != nil {
@@ -50,8 +50,8 @@ func (r *Rig) InstallObjects(ctx context.Context, namespace string, objects []*u
 	return config, nil
 }
 
-// ApplyObjects applies objects, waits until the API server serves the definitions among them, and scales Deployments to
-// 0.
+// ApplyObjects applies objects, waits until the API server serves their custom resource definitions, and scales
+// Deployments to 0.
 func (r *Rig) ApplyObjects(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if err := r.install(ctx, object); err != nil {
@@ -73,10 +73,10 @@ func (r *Rig) install(ctx context.Context, object *unstructured.Unstructured) er
 	return r.Apply(ctx, object)
 }
 
-// CreateKey makes the Secret with the key that the hosts know, as `oc create secret generic --from-file` does.
+// CreateKey creates the Secret with the key that the hosts accept, as `oc create secret generic --from-file` does.
 func (r *Rig) CreateKey(ctx context.Context) error { return r.SetKey(ctx, r.PrivateKey()) }
 
-// SetKey makes the Secret with any content, or replaces it.
+// SetKey creates or replaces the Secret with any content.
 func (r *Rig) SetKey(ctx context.Context, privateKey []byte) error {
 	return r.setKeys(ctx, map[string][]byte{privateKeySecretKey: privateKey})
 }
@@ -106,8 +106,7 @@ func (r *Rig) DeleteKey(ctx context.Context) error {
 		Name: privateKeySecret}})
 }
 
-// SetInstances makes the ConfigMap windows-instances, as the example has it, with these entries; those that are not
-// among them are removed from it.
+// SetInstances creates or replaces the ConfigMap windows-instances, as in the example, with exactly these entries.
 func (r *Rig) SetInstances(ctx context.Context, entries map[string]string) error {
 	example, err := Example(exampleInstancesFile)
 	if err != nil {
@@ -122,12 +121,13 @@ func (r *Rig) SetInstances(ctx context.Context, entries map[string]string) error
 	return r.Apply(ctx, example)
 }
 
-// ListHosts makes the ConfigMap windows-instances with hosts by computer name; with all when none is named.
+// ListHosts creates or replaces the ConfigMap windows-instances with hosts by computer name; with all hosts if no
+// name is given.
 func (r *Rig) ListHosts(ctx context.Context, names ...string) error {
 	return r.SetInstances(ctx, r.Entries(names...))
 }
 
-// Entries returns the entries of windows-instances for hosts by computer name; for all when none is named.
+// Entries returns the entries of windows-instances for hosts by computer name; for all hosts if no name is given.
 func (r *Rig) Entries(names ...string) map[string]string {
 	entries := map[string]string{}
 	for _, h := range r.hostsNamed(names) {

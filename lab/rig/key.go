@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// makeKey makes the key that hosts are given before the operator is, as an administrator does with ssh-keygen.
+// makeKey creates the key of the operator and of new hosts, as an administrator does with ssh-keygen.
 func (r *Rig) makeKey(context.Context) error {
 	private, key, err := r.newKey()
 	if err != nil {
@@ -39,33 +39,33 @@ func (r *Rig) newKey() ([]byte, sshkey.Key, error) {
 	return data, key, nil
 }
 
-// publicKey returns the key that administrators put on new hosts now.
+// publicKey returns the key that administrators currently install on new hosts.
 func (r *Rig) publicKey() ssh.PublicKey {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.key.Signer().PublicKey()
 }
 
-// imageKey returns the key in the templates that administrators made.
+// imageKey returns the key in the templates that administrators created.
 func (r *Rig) imageKey() ssh.PublicKey {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.templateKey.Signer().PublicKey()
 }
 
-// PublicKey returns the key that the operator's private key belongs to.
+// PublicKey returns the public key of the operator's private key.
 func (r *Rig) PublicKey() ssh.PublicKey { return r.publicKey() }
 
-// PrivateKey returns the key that new hosts know, in OpenSSH form.
+// PrivateKey returns the private key that new hosts accept, in OpenSSH form.
 func (r *Rig) PrivateKey() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.privateKey
 }
 
-// RotateKey replaces the key by a new one, in the Secret and for bring-your-own hosts that are added later; existing
-// hosts, and the templates of vSphere and Nutanix, know only the old one. With keepPrevious, the Secret holds that one
-// as well.
+// RotateKey replaces the key with a new one, in the Secret and for BYOH hosts that are added later. Existing hosts,
+// and the templates of vSphere and Nutanix, accept only the old key. With keepPrevious, the Secret contains the old
+// key as well.
 func (r *Rig) RotateKey(ctx context.Context, keepPrevious bool) error {
 	private, key, err := r.newKey()
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *Rig) RotateKey(ctx context.Context, keepPrevious bool) error {
 	return nil
 }
 
-// KeyHash returns the annotation pub-key-hash of a Node that is reached with the present key.
+// KeyHash returns the annotation pub-key-hash of a Node that accepts the current key.
 func (r *Rig) KeyHash() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

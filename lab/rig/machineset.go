@@ -34,25 +34,25 @@ const (
 	osWindows       = "Windows"
 )
 
-// MachineSetOptions describe a Windows MachineSet. The zero value is one for Windows Server 2022.
+// MachineSetOptions describe a Windows MachineSet. The zero value means Windows Server 2022.
 type MachineSetOptions struct {
-	// Image is what the platform's providerSpec names: the id of an AMI, the SKU of an image, the name of a template, or
-	// the image of a disk. Its text contains the Windows version: 2019, 2022 or 2025, or a build such as 20348.169.
-	// Default: one with 2022.
+	// Image is the image in the platform's providerSpec: the ID of an AMI, the SKU of an image, the name of a
+	// template, or the image of a disk. Its text contains the Windows version: 2019, 2022 or 2025, or a build such as
+	// 20348.169. Default: an image with 2022.
 	Image string
-	// Zone is where the Machines are to be, as the platform names it: us-east-1b on AWS, 2 on Azure, us-central1-b on GCP.
-	// Default: the zone of the Linux workers. vSphere and Nutanix have no field for it.
+	// Zone is the zone of the Machines in the platform's notation: us-east-1b on AWS, 2 on Azure, us-central1-b on
+	// GCP. Default: the zone of the Linux workers. vSphere and Nutanix have no field for zones.
 	Zone string
 	// UserDataSecret is the Secret with the user data. Default: windows-user-data.
 	UserDataSecret string
-	// Labels and Taints are those that the Machines' nodes are to have. The worker label is among the labels in any case.
+	// Labels and Taints are desired on the Machines' nodes. The worker label is always added.
 	Labels map[string]string
 	Taints []corev1.Taint
-	// DeletePolicy says which Machines go first: Random, Newest or Oldest. Default: Random.
+	// DeletePolicy determines which Machines are deleted first: Random, Newest or Oldest. Default: Random.
 	DeletePolicy string
 }
 
-// CreateMachineSet makes a Windows MachineSet, from the one of the cluster's Linux workers as the guide says.
+// CreateMachineSet creates a Windows MachineSet from the MachineSet of the Linux workers, as in the guide.
 func (r *Rig) CreateMachineSet(ctx context.Context, name string, replicas int32, options MachineSetOptions) error {
 	set, err := r.workerMachineSet(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *Rig) CreateMachineSet(ctx context.Context, name string, replicas int32,
 	return nil
 }
 
-// workerMachineSet returns the MachineSet that the installation made.
+// workerMachineSet returns the MachineSet that the installation created.
 func (r *Rig) workerMachineSet(ctx context.Context) (*machinev1.MachineSet, error) {
 	var sets machinev1.MachineSetList
 	if err := r.Client.List(ctx, &sets, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
@@ -117,7 +117,7 @@ func changeProviderSpec(spec *machinev1.MachineSpec, change func(value map[strin
 func defaultImage(platform string) string {
 	switch platform {
 	case platformAWS:
-		return "ami-00000000000002022" // an ID is of hexadecimal digits; this one tells the version as well
+		return "ami-00000000000002022" // an ID has hexadecimal digits; this one also contains the version
 	case platformAzure:
 		return "2022-datacenter-core-g2"
 	case platformGCP:
@@ -126,7 +126,7 @@ func defaultImage(platform string) string {
 	return "windows-server-2022-template"
 }
 
-// setImage puts the image where the platform's providerSpec has it.
+// setImage sets the image in the platform's providerSpec.
 func setImage(platform string, value map[string]any, image string) error {
 	switch platform {
 	case platformAWS:
@@ -153,7 +153,7 @@ func setImage(platform string, value map[string]any, image string) error {
 // Scale sets the replicas of a MachineSet as kubectl scale does.
 func (r *Rig) Scale(ctx context.Context, machineSet string, replicas int32) error {
 	set := &machinev1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machineSet}}
-	// The controllers write to it at the same time.
+	// Controllers write to the object at the same time.
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		scale := &autoscalingv1.Scale{}
 		if err := r.Client.SubResource("scale").Get(ctx, set, scale); err != nil {
@@ -168,7 +168,7 @@ func (r *Rig) Scale(ctx context.Context, machineSet string, replicas int32) erro
 	return nil
 }
 
-// DeleteMachine deletes a Machine, and does not wait until it is gone.
+// DeleteMachine deletes a Machine without waiting for the end of the deletion.
 func (r *Rig) DeleteMachine(ctx context.Context, name string) error {
 	machine := &machinev1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
 	if err := r.Client.Delete(ctx, machine); err != nil {
@@ -177,7 +177,7 @@ func (r *Rig) DeleteMachine(ctx context.Context, name string) error {
 	return nil
 }
 
-// Machine returns a Machine as the API server has it now; nil when there is none.
+// Machine returns the current Machine from the API server; nil if there is none.
 func (r *Rig) Machine(ctx context.Context, name string) (*machinev1.Machine, error) {
 	machine := &machinev1.Machine{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: name}, machine)
@@ -190,7 +190,7 @@ func (r *Rig) Machine(ctx context.Context, name string) (*machinev1.Machine, err
 	return machine, nil
 }
 
-// Machines returns the Machines of Windows workers, by name: those of a MachineSet, or all when its name is "".
+// Machines returns the Machines of Windows workers of a MachineSet, sorted by name; all of them if machineSet is "".
 func (r *Rig) Machines(ctx context.Context, machineSet string) ([]machinev1.Machine, error) {
 	return machinesOf(ctx, r.Client, machineSet)
 }
@@ -209,7 +209,8 @@ func machinesOf(ctx context.Context, reader client.Reader, machineSet string) ([
 	return machines.Items, nil
 }
 
-// makeControlPlaneMachines makes the Machines of the control plane, which the installation makes without a MachineSet.
+// makeControlPlaneMachines creates the Machines of the control plane, which the installation creates without a
+// MachineSet.
 func (r *Rig) makeControlPlaneMachines(ctx context.Context) error {
 	if !r.options.MachineAPI {
 		return nil
@@ -238,7 +239,7 @@ func (r *Rig) makeControlPlaneMachines(ctx context.Context) error {
 	return nil
 }
 
-// readPlatform asks the cluster for its platform.
+// readPlatform reads the platform of the cluster.
 func (r *Rig) readPlatform(ctx context.Context) error {
 	infrastructure := &configv1.Infrastructure{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
@@ -248,5 +249,5 @@ func (r *Rig) readPlatform(ctx context.Context) error {
 	return nil
 }
 
-// Platform returns the cluster's, as Infrastructure has it.
+// Platform returns the cluster's platform, as in Infrastructure.
 func (r *Rig) Platform() string { return r.platform }

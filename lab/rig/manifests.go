@@ -26,7 +26,7 @@ import (
 	"github.com/windows-machine-config/wmco/examples"
 )
 
-// Manifests returns the objects of deploy/ for a namespace, as an overlay that sets it gives them.
+// Manifests returns the objects of deploy/ for a namespace, as built by an overlay that sets the namespace.
 func Manifests(namespace string) ([]*unstructured.Unstructured, error) {
 	files := filesys.MakeFsInMemory()
 	err := fs.WalkDir(deploy.Files, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -84,11 +84,11 @@ func Example(name string) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// fieldOwner is who the lab's administrator is to the API server.
+// fieldOwner is the field owner of the lab's administrator.
 const fieldOwner = client.FieldOwner("lab-administrator")
 
-// Apply makes or changes an object as an administrator does with kubectl apply. Fields that the API server does not
-// know are an error.
+// Apply creates or changes an object as an administrator does with kubectl apply. Fields unknown to the API server
+// are an error.
 func (r *Rig) Apply(ctx context.Context, object *unstructured.Unstructured) error {
 	err := r.strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner,
 		client.ForceOwnership)
@@ -98,8 +98,8 @@ func (r *Rig) Apply(ctx context.Context, object *unstructured.Unstructured) erro
 	return nil
 }
 
-// applyCRD applies a definition and waits until the API server serves it, and says so to a client that asks anew: it
-// does a moment after the definition is established.
+// applyCRD applies a definition and waits until the API server serves the kind and reports it to new clients, which
+// happens a moment after the definition is established.
 func (r *Rig) applyCRD(ctx context.Context, definition *unstructured.Unstructured) error {
 	if err := r.Apply(ctx, definition); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (r *Rig) applyCRD(ctx context.Context, definition *unstructured.Unstructure
 			if err := reader.Get(ctx, client.ObjectKeyFromObject(definition), watched); err != nil {
 				return false, client.IgnoreNotFound(err)
 			}
-			// They are null before the API server has looked at it.
+			// The conditions are null before the API server has processed the definition.
 			value, _, err := unstructured.NestedFieldNoCopy(watched.Object, "status", "conditions")
 			conditions, _ := value.([]any)
 			for _, condition := range conditions {
@@ -129,7 +129,7 @@ func (r *Rig) applyCRD(ctx context.Context, definition *unstructured.Unstructure
 		return err
 	}
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
-		// One that has asked before may remember the group without the kind.
+		// An existing mapper may have cached the group without the kind.
 		mapper, err := apiutil.NewDynamicRESTMapper(r.cluster.Config, httpClient)
 		if err != nil {
 			return false, err
@@ -138,7 +138,7 @@ func (r *Rig) applyCRD(ctx context.Context, definition *unstructured.Unstructure
 	})
 }
 
-// mapped reports whether a client can ask for all versions that a definition serves.
+// mapped reports whether a client can request all versions that a definition serves.
 func mapped(mapper meta.RESTMapper, definition *unstructured.Unstructured) (bool, error) {
 	var typed apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &typed); err != nil {

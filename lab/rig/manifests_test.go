@@ -21,7 +21,7 @@ func manifests(t *testing.T, namespace string) []*unstructured.Unstructured {
 	return objects
 }
 
-// convert reads an object and refuses fields that its type does not have.
+// convert parses an object and refuses fields that its type does not have.
 func convert[T any](t *testing.T, object *unstructured.Unstructured) T {
 	t.Helper()
 	var typed T

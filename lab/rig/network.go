@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// Network lets hosts listen, and the operator reach them. A winhost.Network is one within the process.
+// Network lets hosts listen, and lets the operator reach the hosts. A winhost.Network is a network within the
+// process.
 type Network interface {
 	// Listen opens a port of a host's address.
 	Listen(address string, port int) (net.Listener, error)
 	// DialContext dials host:port, where host is an address or a DNS name.
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
-	// SetName gives a DNS name its addresses.
+	// SetName sets the addresses of a DNS name.
 	SetName(name string, addresses ...string)
 }
 
-// RealNetwork is the operating system's network: in a namespace that has the hosts' addresses and names.
+// RealNetwork is the operating system's network, in a namespace with the hosts' addresses and names.
 type RealNetwork struct{}
 
 // Listen implements Network.
@@ -31,17 +32,16 @@ func (RealNetwork) DialContext(ctx context.Context, network, address string) (ne
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// SetName does nothing: the namespace was given its names when it was made.
+// SetName does nothing: the namespace was created with its names.
 func (RealNetwork) SetName(string, ...string) {}
 
 // Address returns the IPv4 address of the n-th host, from 1.
 func Address(n int) string { return fmt.Sprintf("10.9.%d.%d", (n-1)/250, (n-1)%250+1) }
 
-// DNSName returns the name of the n-th host, where it has one.
+// DNSName returns the DNS name of the n-th host, if the host has one.
 func DNSName(n int) string { return fmt.Sprintf("instance-%d.example.com", n) }
 
-// dialAPI dials for programs on hosts, which reach the API server under its cluster-internal name, as they would in a
-// cluster.
+// dialAPI dials for programs on hosts, which reach the API server under its cluster-internal name, as in a cluster.
 func (r *Rig) dialAPI(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -56,10 +56,10 @@ func (r *Rig) dialAPI(ctx context.Context, network, address string) (net.Conn, e
 // apiName returns the cluster-internal name of the API server.
 func (r *Rig) apiName() string { return "api-int." + r.domain() }
 
-// apiAddress is what the API server's internal name stands for on hosts: the address of the cluster's load balancer.
+// apiAddress is the address of the API server's internal name on hosts: the address of the cluster's load balancer.
 const apiAddress = "10.9.255.254"
 
-// hostNetwork is what hosts see of the network: the others, and the API server under its internal name.
+// hostNetwork is the network as seen by hosts: the other hosts, and the API server under its internal name.
 type hostNetwork struct{ rig *Rig }
 
 // LookupHost implements fake.Network.

@@ -13,19 +13,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OlderKind is a generation of operators before version 12, by how they configured hosts.
+// OlderKind is a generation of legacy operators (before version 12), by their method of configuring hosts.
 type OlderKind string
 
 const (
 	// OlderDocker is the generation of WMCB, until version 5: pods ran in Docker, and no agent stayed on the host.
 	OlderDocker OlderKind = "Docker"
-	// OlderBootstrapper is version 6, between the two: WMCB as before, pods in containerd, and still no agent that stays.
+	// OlderBootstrapper is version 6, between the two generations: WMCB as before, pods in containerd, and still no
+	// permanent agent.
 	OlderBootstrapper OlderKind = "bootstrapper"
-	// OlderContainerd is the generation of WICD, an agent that stays on the host and undoes what others change.
+	// OlderContainerd is the generation of WICD, an agent that stays on the host and reverts foreign changes.
 	OlderContainerd OlderKind = "containerd"
 )
 
-// Version returns one of that generation, in the form in which it named itself.
+// Version returns a version of that generation, in its original form.
 func (k OlderKind) Version() string {
 	switch k {
 	case OlderDocker:
@@ -36,10 +37,10 @@ func (k OlderKind) Version() string {
 	return "10.19.0-1a2b3c4"
 }
 
-// registers reports whether the kubelet of that generation is a program of the lab, which makes its Node by itself.
+// registers reports whether the kubelet of that generation is a program of the lab, which creates its own Node.
 func (k OlderKind) registers() bool { return k != OlderDocker }
 
-// Names of what operators before version 12 made.
+// Names of objects of legacy operators.
 const (
 	olderAgentAccount = "windows-instance-config-daemon"
 	olderAgentGroup   = "system:wicd-nodes"
@@ -48,8 +49,8 @@ const (
 	olderHostKeys     = "windows-ssh-host-keys"
 )
 
-// OlderClusterObjects are the objects of an operator of the generation of WICD in the cluster, except those that a user
-// made or each version has.
+// OlderClusterObjects returns the cluster objects of a legacy operator of the generation of WICD, except objects of
+// users and objects that every version has.
 func OlderClusterObjects(namespace, version string) []client.Object {
 	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	account := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: olderAgentAccount}}
@@ -83,7 +84,7 @@ func OlderClusterObjects(namespace, version string) []client.Object {
 	}
 }
 
-// olderServices is what WICD reads of a version: services with their order, and variables.
+// olderServices returns the input of WICD for a version: services with their order, and variables.
 func olderServices(namespace, version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "windows-services-" + version},
@@ -97,8 +98,8 @@ func olderServices(namespace, version string) *corev1.ConfigMap {
 	}
 }
 
-// SeedOlderCluster makes the objects of an operator of the generation of WICD in the cluster, after InstallOperator.
-// Close deletes what is left of them.
+// SeedOlderCluster creates the cluster objects of a legacy operator of the generation of WICD, after InstallOperator.
+// Close deletes the remaining objects.
 func (r *Rig) SeedOlderCluster(ctx context.Context, version string) error {
 	for _, object := range OlderClusterObjects(r.Namespace(), cmp.Or(version, OlderContainerd.Version())) {
 		if err := r.Client.Create(ctx, object); err != nil {
@@ -109,8 +110,7 @@ func (r *Rig) SeedOlderCluster(ctx context.Context, version string) error {
 	return nil
 }
 
-// NoteOlderHostKeys writes host keys as an older operator notes them for hosts that are no nodes yet: base64 by
-// address.
+// NoteOlderHostKeys records host keys as legacy operators do for hosts that are not nodes yet: base64 by address.
 func (r *Rig) NoteOlderHostKeys(ctx context.Context, keys map[string]string) error {
 	noted := &corev1.ConfigMap{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace(), Name: olderHostKeys}, noted); err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// olderAgentMagic begins the stand-in for the agent of operators before version 12. What it is to configure follows, as
+// olderAgentMagic is the start of the stand-in for the agent of legacy operators. The services to configure follow as
 // JSON.
 const olderAgentMagic = "MZwmco-lab-older-agent\n"
 
-// olderAgentPeriod is how often it looks. The real one does so at each change of its Node, and every two minutes.
+// olderAgentPeriod is the check interval. The real agent checks at each change of its Node, and every two minutes.
 const olderAgentPeriod = time.Second
 
-// olderAgent returns the executable of an agent that keeps services as they are given.
+// olderAgent returns the executable of an agent that keeps the given services.
 func olderAgent(services []host.ServiceConfig) ([]byte, error) {
 	data, err := json.Marshal(services)
 	if err != nil {
@@ -30,7 +30,7 @@ func olderAgent(services []host.ServiceConfig) ([]byte, error) {
 	return append([]byte(olderAgentMagic), data...), nil
 }
 
-// withOlderAgent adds the older agent to the programs of a table.
+// withOlderAgent adds the legacy agent to the programs of a table.
 func withOlderAgent(next fake.ProgramTable, clock clock.WithTicker) fake.ProgramTable {
 	return func(content []byte) (fake.Program, error) {
 		data, ok := bytes.CutPrefix(content, []byte(olderAgentMagic))
@@ -47,7 +47,7 @@ func withOlderAgent(next fake.ProgramTable, clock clock.WithTicker) fake.Program
 			for {
 				for _, config := range services {
 					if err := revert(ctx, p.Host.Services, config); err != nil {
-						fmt.Fprintf(p.Stderr, "E %v\r\n", err) // it looks again
+						fmt.Fprintf(p.Stderr, "E %v\r\n", err) // retried with the next tick
 					}
 				}
 				select {
@@ -60,7 +60,7 @@ func withOlderAgent(next fake.ProgramTable, clock clock.WithTicker) fake.Program
 	}
 }
 
-// revert makes a service what the older agent wants it to be, and has it run.
+// revert restores the legacy agent's configuration of a service, and starts the service.
 func revert(ctx context.Context, services host.Services, config host.ServiceConfig) error {
 	found, err := services.Query(ctx, config.Name)
 	if err != nil {

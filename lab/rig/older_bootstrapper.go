@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// olderBootstrapperServices returns the services of version 6. Windows starts each of them at a boot.
+// olderBootstrapperServices returns the services of version 6. Windows starts each service at boot.
 func olderBootstrapperServices(in olderInputs) []host.ServiceConfig {
 	service := func(name, line string, dependencies ...string) host.ServiceConfig {
 		return host.ServiceConfig{Name: name, CommandLine: line, StartType: host.StartAutomatic, Dependencies: dependencies}
@@ -37,8 +37,8 @@ func olderBootstrapperServices(in olderInputs) []host.ServiceConfig {
 	}
 }
 
-// olderBootstrapperLayout returns the layout of version 6: the bootstrapper and its files, and containerd in the place
-// of Docker.
+// olderBootstrapperLayout returns the layout of version 6: the bootstrapper and its files, and containerd instead of
+// Docker.
 func olderBootstrapperLayout(in olderInputs) olderLayout {
 	files := map[string]string{
 		`C:\k\wmcb.exe`:                          "MZ",

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// olderLayout is what an older operator has put on a host.
+// olderLayout is the set of files and settings of a legacy operator on a host.
 type olderLayout struct {
 	services []host.ServiceConfig // in the order of their dependencies, the agent's last
 	files    map[string]string
@@ -18,14 +18,14 @@ type olderLayout struct {
 	folders  []string
 	// variables are the machine's variables.
 	variables map[string]string
-	// started is the service that is started, and with it what it depends on.
+	// started are the services to start, together with their dependencies.
 	started []string
 }
 
-// idleProgram stands for programs that run as services and of whose work nothing is shown.
+// idleProgram stands for programs that run as services without visible work.
 const idleProgram = `C:\Windows\System32\svchost.exe`
 
-// olderInputs are what differs from host to host.
+// olderInputs are the values that differ between hosts.
 type olderInputs struct {
 	node, address, subnet, server, namespace string
 	authority                                []byte
@@ -34,7 +34,7 @@ type olderInputs struct {
 
 const olderNetwork = "OVNKubernetesHybridOverlayNetwork"
 
-// kubeconfig returns one with the kubelet's certificate, or with a token.
+// kubeconfig returns a kubeconfig with the kubelet's certificate, or with a token.
 func (in olderInputs) kubeconfig(user string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
 		fmt.Sprintf("clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]\n", in.server,
@@ -47,8 +47,8 @@ const (
 	olderTokenUser       = `{token: an-older-token}`
 )
 
-// olderDockerLayout returns the layout of WMCB: it made the kubelet's service and the operator the others, all with
-// programs directly in C:\k.
+// olderDockerLayout returns the layout of WMCB. WMCB created the service of the kubelet and the operator created all
+// other services, with programs directly in C:\k.
 func olderDockerLayout(in olderInputs) olderLayout {
 	services := []host.ServiceConfig{
 		{Name: "docker", DisplayName: "Docker Engine", CommandLine: `"C:\Program Files\Docker\dockerd.exe" --run-service`,
@@ -74,7 +74,7 @@ func olderDockerLayout(in olderInputs) olderLayout {
 		`C:\k\bootstrap-kubeconfig`:              in.kubeconfig(olderTokenUser),
 		`C:\k\kubelet-ca.crt`:                    "an authority of that time\n",
 		`C:\k\wmcb.exe`:                          "MZ",
-		`C:\k\cni\win-overlay.exe`:               strings.Repeat("MZ", 1<<20), // more than is kept of a file that was there before
+		`C:\k\cni\win-overlay.exe`:               strings.Repeat("MZ", 1<<20), // larger than the limit for keeping an original file
 		`C:\k\cni\config\cni.conf`:               `{"cniVersion":"0.2.0","type":"win-overlay"}`,
 		`C:\var\log\kubelet\kubelet.log`:         "I0101\n",
 		`C:\Temp\wget-ignore-cert.ps1`:           "# of an older operator\n",
@@ -91,7 +91,7 @@ func olderDockerLayout(in olderInputs) olderLayout {
 	return olderLayout{services: services, files: files, started: []string{"kube-proxy"}}
 }
 
-// layout is what an operator of a generation has put on a host.
+// layout returns the layout of a generation on a host.
 func (k OlderKind) layout(in olderInputs) (olderLayout, error) {
 	switch k {
 	case OlderDocker:
@@ -102,7 +102,7 @@ func (k OlderKind) layout(in olderInputs) (olderLayout, error) {
 	return olderContainerdLayout(in)
 }
 
-// olderContainerdServices returns the services of WICD, all but its own.
+// olderContainerdServices returns the services that WICD configures, without its own.
 func olderContainerdServices(in olderInputs) []host.ServiceConfig {
 	const runner = `C:\k\kube-log-runner.exe -log-file=C:\var\log\`
 	service := func(name, line string, dependencies ...string) host.ServiceConfig {
@@ -197,10 +197,10 @@ func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 	}, nil
 }
 
-// olderAgentLog is the log of WICD. klog makes a link without host, user and time beside it.
+// olderAgentLog is the log of WICD. klog creates an additional link without host, user and time.
 const olderAgentLog = `C:\var\log\wicd\windows-instance-config-daemon.exe.WIN.NT-AUTHORITY_SYSTEM.log.INFO.20260101-000000.4`
 
-// olderVariables are what WICD sets on the machine when the cluster has a proxy.
+// olderVariables are the machine variables that WICD sets when the cluster has a proxy.
 var olderVariables = map[string]string{"HTTP_PROXY": "http://proxy.example.com:3128", "NO_PROXY": ".svc;.cluster.local"}
 
 // olderPrograms are programs that the lab's hosts run, by their path.

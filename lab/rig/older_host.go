@@ -19,29 +19,29 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// OlderOptions describe how an older operator has configured a host.
+// OlderOptions describe the configuration of a host by a legacy operator.
 type OlderOptions struct {
 	Kind OlderKind
-	// Version is the operator's. Default: one of the kind.
+	// Version is the operator's version. Default: a version of the kind.
 	Version string
-	// NodeName is the Node's. Default: the computer name in lower case.
+	// NodeName is the name of the Node. Default: the computer name in lower case.
 	NodeName string
-	// Pinned leaves the host's key on its Node, as operators did in the last months before version 12.
+	// Pinned records the host's key on its Node, as operators did in the last months before version 12.
 	Pinned bool
-	// WithoutNode makes no Node, as if it had been deleted. Only for hosts with Docker, whose kubelet registers none.
+	// WithoutNode creates no Node, as if the Node had been deleted. Only for hosts with Docker: their kubelet
+	// registers no Node.
 	WithoutNode bool
 }
 
 const (
-	// olderPoll is how often a seed looks whether the cluster has done its part.
+	// olderPoll is the interval of checks for the cluster's part.
 	olderPoll = 100 * time.Millisecond
-	// olderLimit is how long it waits for that.
+	// olderLimit is the timeout of that wait.
 	olderLimit = 3 * time.Minute
 )
 
-// SeedOlderHost turns a new host into one that an older operator has configured, with its node in service, and returns
-// the Node. The namespace must exist. A host of a Machine is one of those that the older operator had from the Machine
-// API.
+// SeedOlderHost makes a new host a legacy host with its node in service, and returns the Node. The namespace must
+// exist. For the host of a Machine, the result is a legacy host from the Machine API.
 func (r *Rig) SeedOlderHost(ctx context.Context, h *Host, options OlderOptions) (*corev1.Node, error) {
 	options.Version = cmp.Or(options.Version, options.Kind.Version())
 	options.NodeName = cmp.Or(options.NodeName, strings.ToLower(h.Machine().Name()))
@@ -119,7 +119,7 @@ func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 	return r.awaitOlderNode(ctx, options.NodeName, olderNodeWorks)
 }
 
-// olderNodeWorks reports whether the Node is Ready, and nothing keeps pods off it that is not for good.
+// olderNodeWorks reports whether the Node is Ready and has no temporary taint that keeps pods off.
 func olderNodeWorks(node *corev1.Node) bool {
 	for _, taint := range node.Spec.Taints {
 		if strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
@@ -131,7 +131,7 @@ func olderNodeWorks(node *corev1.Node) bool {
 	})
 }
 
-// enableContainers turns the feature on, with the restart that it needs.
+// enableContainers enables the feature, with the required restart.
 func enableContainers(ctx context.Context, m *fake.Machine) error {
 	const feature = "Containers"
 	state, err := m.Host().Features.State(ctx, feature)
@@ -148,7 +148,7 @@ func enableContainers(ctx context.Context, m *fake.Machine) error {
 	return m.WaitFor(ctx, func(m *fake.Machine) bool { return m.Running() && m.BootID() != before })
 }
 
-// write puts the layout on the host; services are there then, and do not run yet.
+// write writes the layout to the host. Services are then configured but not started.
 func (l olderLayout) write(ctx context.Context, m *fake.Machine) error {
 	for _, folder := range l.folders {
 		if err := m.Drive().MkdirAll(folder); err != nil {
@@ -191,7 +191,7 @@ func (l olderLayout) start(ctx context.Context, m *fake.Machine) error {
 	return nil
 }
 
-// makeOlderNetworks makes what the hybrid overlay and the script for kube-proxy have made.
+// makeOlderNetworks creates the networks of the hybrid overlay, and the endpoint of the script for kube-proxy.
 func makeOlderNetworks(ctx context.Context, m *fake.Machine, subnet string) error {
 	for _, network := range []host.HNSNetwork{
 		{Name: "Base" + olderNetwork, Type: "Overlay", Subnet: "100.64.0.0/30"},
@@ -211,7 +211,7 @@ func makeOlderNetworks(ctx context.Context, m *fake.Machine, subnet string) erro
 	return nil
 }
 
-// awaitOlderNode waits until a Node is as the condition wants it.
+// awaitOlderNode waits until a Node meets the condition.
 func (r *Rig) awaitOlderNode(ctx context.Context, name string, condition func(*corev1.Node) bool) (*corev1.Node,
 	error) {
 	node := &corev1.Node{}
@@ -222,10 +222,10 @@ func (r *Rig) awaitOlderNode(ctx context.Context, name string, condition func(*c
 	return node, err
 }
 
-// olderUsername is what the user name looks like that the older operator has encrypted with the SSH key.
+// olderUsername is an example of a user name encrypted with the SSH key by a legacy operator.
 const olderUsername = "wy4ECQMIVl3n2hJ0Yq/gJw5pXb8mQ1c7<wmcoMarker>Zk9kR0sXy2Fh0jQn4M3v<wmcoMarker>=x7Tz"
 
-// markOlderNode writes on the Node what the older operator has written when it was done.
+// markOlderNode writes the final annotations of a legacy operator to the Node.
 func (r *Rig) markOlderNode(ctx context.Context, h *Host, node *corev1.Node, options OlderOptions) error {
 	before := node.DeepCopy()
 	marks := map[string]string{

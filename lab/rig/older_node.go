@@ -25,8 +25,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// giveOlderCertificate puts into the kubelet's store what it has got and renewed before: key and certificate in one
-// file, and a link to it.
+// giveOlderCertificate writes a received and renewed certificate into the kubelet's store: key and certificate in one
+// file, and a link to the file.
 func (r *Rig) giveOlderCertificate(ctx context.Context, m *fake.Machine, node string) error {
 	data, err := r.signOlder(ctx, node)
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *Rig) giveOlderCertificate(ctx context.Context, m *fake.Machine, node st
 	return m.Host().Tree.Symlink(ctx, file, link)
 }
 
-// signOlder has the cluster's signer sign a new key for the kubelet of a node.
+// signOlder requests a signature of the cluster's signer for a new key of a node's kubelet.
 func (r *Rig) signOlder(ctx context.Context, node string) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), r.options.Rand)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *Rig) signOlder(ctx context.Context, node string) ([]byte, error) {
 	return append(csr.Status.Certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})...), nil
 }
 
-// approveOlder approves a request as the older operator did. Others write to it at the same time.
+// approveOlder approves a request like a legacy operator. Other clients write to the request at the same time.
 func (r *Rig) approveOlder(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(csr), csr); err != nil {
@@ -99,8 +99,8 @@ func (r *Rig) approveOlder(ctx context.Context, csr *certificatesv1.CertificateS
 	})
 }
 
-// approveOlderServing waits for the kubelet's request for a serving certificate, and approves it unless the cluster has
-// done so.
+// approveOlderServing waits for the kubelet's request for a serving certificate, and approves it unless the cluster
+// has done so.
 func (r *Rig) approveOlderServing(ctx context.Context, node string) error {
 	return wait.PollUntilContextCancel(ctx, olderPoll, true, func(ctx context.Context) (bool, error) {
 		var list certificatesv1.CertificateSigningRequestList
@@ -118,7 +118,7 @@ func (r *Rig) approveOlderServing(ctx context.Context, node string) error {
 	})
 }
 
-// createOlderNode makes the Node that a kubelet with Docker has registered. No program of the lab is such a kubelet.
+// createOlderNode creates the Node of a kubelet with Docker. No program of the lab is such a kubelet.
 func (r *Rig) createOlderNode(ctx context.Context, m *fake.Machine, name string) error {
 	info, err := m.Host().System.Info(ctx)
 	if err != nil {
@@ -162,10 +162,10 @@ func (r *Rig) createOlderNode(ctx context.Context, m *fake.Machine, name string)
 	return r.renewOlderLease(ctx, name)
 }
 
-// olderLeasePeriod is how often a kubelet says that it lives.
+// olderLeasePeriod is the interval of lease renewals by a kubelet.
 const olderLeasePeriod = 10 * time.Second
 
-// keepOlderNode renews the lease of a Node for as long as the kubelet's process lives that stands for its kubelet.
+// keepOlderNode renews the lease of a Node as long as the process that simulates its kubelet runs.
 func (r *Rig) keepOlderNode(m *fake.Machine, name string) {
 	kubelet, _ := m.Service("kubelet")
 	r.group.Go(func() {
@@ -173,13 +173,13 @@ func (r *Rig) keepOlderNode(m *fake.Machine, name string) {
 		defer cancel()
 		r.group.Go(func() {
 			defer cancel()
-			_ = m.WaitFor(ctx, func(m *fake.Machine) bool { // ends at the latest with the rig
+			_ = m.WaitFor(ctx, func(m *fake.Machine) bool { // ends with the rig at the latest
 				now, there := m.Service("kubelet")
 				return !there || now.PID != kubelet.PID || now.State != host.ServiceRunning
 			})
 		})
 		_ = wait.PollUntilContextCancel(ctx, olderLeasePeriod, true, func(ctx context.Context) (bool, error) {
-			_ = r.renewOlderLease(ctx, name) // it is tried again before the Node counts as dead
+			_ = r.renewOlderLease(ctx, name) // retried before the Node counts as dead
 			return false, nil
 		})
 	})

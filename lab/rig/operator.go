@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/operator"
 )
 
-// Operator is an operator that runs in this process.
+// Operator is an operator in this process.
 type Operator struct {
 	stop  context.CancelFunc
 	wires *wires
@@ -21,8 +21,8 @@ type Operator struct {
 	err   error
 }
 
-// RunOperator starts an operator with the rights of its ServiceAccount, after InstallOperator. adjust may change how.
-// It ends with the rig at the latest.
+// RunOperator starts an operator with the rights of its ServiceAccount, after InstallOperator. adjust may change the
+// configuration. The operator stops with the rig at the latest.
 func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 	r.mu.Lock()
 	config, namespace := r.operatorConfig, r.namespace
@@ -38,7 +38,7 @@ func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 		PayloadDirectory: r.payloadDir,
 		Dial:             o.wires.dialer(r.network.DialContext), Clock: r.options.Clock,
 		MetricsAddress: "0", ProbeAddress: "0", Logger: r.options.Log, SkipNameValidation: true,
-		// Tests that take hosts out of the list are seldom about how long that takes. Zero is the operator's own patience.
+		// Most tests that remove hosts from the list do not depend on the delay. Zero means the operator's default.
 		Patience: byoh.Patience{Absence: 1, Removal: 1},
 	}
 	if network, ok := r.network.(interface {
@@ -54,7 +54,7 @@ func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 	r.group.Go(func() {
 		defer close(o.done)
 		defer stop()
-		// As Kubernetes does with an operator that ends by itself; one that fails is for the test to see.
+		// Restarts an operator that exits without an error, as Kubernetes does. An error is for the test.
 		for o.err == nil && ctx.Err() == nil {
 			o.err = operator.Run(ctx, c)
 		}
@@ -65,7 +65,7 @@ func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 	return o, nil
 }
 
-// Stop asks the operator to end, as Kubernetes does with SIGTERM, and waits for it.
+// Stop stops the operator like SIGTERM from Kubernetes, and waits for its end.
 func (o *Operator) Stop() error {
 	o.stop()
 	<-o.done
@@ -75,15 +75,15 @@ func (o *Operator) Stop() error {
 	return nil
 }
 
-// Kill ends the operator like SIGKILL, seen from outside: from this moment on, nothing that it does reaches the API
-// server or a host.
+// Kill stops the operator like SIGKILL, as seen from outside: from this moment on, none of its actions reaches the
+// API server or a host.
 func (o *Operator) Kill() {
 	o.wires.cut()
 	o.stop()
 	<-o.done
 }
 
-// Done is closed when the operator has ended.
+// Done is closed when the operator has stopped.
 func (o *Operator) Done() <-chan struct{} { return o.done }
 
 var errKilled = errors.New("the operator was killed")
@@ -131,11 +131,11 @@ func (w *wires) cut() {
 	defer w.mu.Unlock()
 	w.killed = true
 	for conn := range w.open {
-		_ = conn.Close() // that is the point
+		_ = conn.Close() // intended
 	}
 }
 
-// wire is a connection that is forgotten when it is closed.
+// wire is a connection that unregisters itself on Close.
 type wire struct {
 	net.Conn
 	wires *wires

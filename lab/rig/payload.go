@@ -15,7 +15,7 @@ import (
 
 const agentPath = "build/wicd.exe"
 
-// makePayload makes the payload with the real agent in it.
+// makePayload generates the payload with the real agent.
 func (r *Rig) makePayload(context.Context) (err error) {
 	if r.payloadDir = r.options.PayloadDir; r.payloadDir != "" {
 		return nil
@@ -31,7 +31,7 @@ func (r *Rig) makePayload(context.Context) (err error) {
 	return err
 }
 
-// programTable is what the executables of the payload do on hosts.
+// programTable returns the programs for the payload's executables on hosts.
 func (r *Rig) programTable() fake.ProgramTable {
 	return withOlderAgent(standin.Programs(standin.Options{
 		Clock: r.programClock(), Dial: r.dialAPI, Agent: r.agent, AgentVersion: r.options.Version, ProviderID: r.providerID,

@@ -7,24 +7,25 @@ import (
 	"github.com/windows-machine-config/wmco/lab/machineapi"
 )
 
-// PlatformWindows describes a platform's virtual machine with Windows, for clouds whose hosts are not simulated.
+// PlatformWindows describes a platform's virtual machine with Windows, for clouds with hosts that are not simulated.
 type PlatformWindows struct {
-	// ComputerName is what the platform calls the new Windows, and Username the administrator of its image.
+	// ComputerName is the platform's computer name for the new Windows, and Username the administrator of its image.
 	ComputerName, Username string
-	// CloudName is the name by which the platform's metadata service knows it; "" where nobody asks for that.
+	// CloudName is the name of the machine in the platform's metadata service; "" if the operator does not use the
+	// name.
 	CloudName string
-	// Addresses are those that the platform tells of the virtual machine.
+	// Addresses are the addresses that the platform reports for the virtual machine.
 	Addresses []corev1.NodeAddress
-	// ImageKeys are the keys that the image's SSH server accepts: none where they come with the user data.
+	// ImageKeys are the keys that the image's SSH server accepts: none if the user data installs the keys.
 	ImageKeys []ssh.PublicKey
-	// Script is what the platform's agent finds in the user data and runs, at each boot if EachBoot is set; nil when it
-	// runs nothing.
+	// Script is the script in the user data that the platform's agent runs, at each boot if EachBoot is set; nil if
+	// there is none.
 	Script   []byte
 	EachBoot bool
 }
 
-// PlatformWindows returns the platform's description of the virtual machine at an address, or why the platform refuses
-// it for good.
+// PlatformWindows returns the platform's description of the virtual machine at an address, or the platform's
+// permanent refusal.
 func (r *Rig) PlatformWindows(spec machineapi.VirtualMachine, address string) (PlatformWindows, error) {
 	if err := checkVM(spec); err != nil {
 		return PlatformWindows{}, machineapi.Permanent(err)

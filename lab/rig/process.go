@@ -12,17 +12,17 @@ import (
 	"github.com/windows-machine-config/wmco/lab/process"
 )
 
-// ProcessOptions are how an operator runs in a process of its own.
+// ProcessOptions configure an operator in its own process.
 type ProcessOptions struct {
 	// Program is the operator's executable.
 	Program string
-	// Log is the file that its log is appended to.
+	// Log is the file that the operator's log is appended to.
 	Log string
-	// Flags are added to those that it needs in any case, and Environ to the environment of this process.
+	// Flags are added to the required flags, and Environ to the environment of this process.
 	Flags, Environ []string
 }
 
-// OperatorProcess is the operator as it is shipped, in a process of its own.
+// OperatorProcess is the shipped operator in its own process.
 type OperatorProcess struct {
 	*process.Process
 	rig     *Rig
@@ -43,8 +43,8 @@ func OperatorVersion(ctx context.Context, program string) (string, error) {
 	return version, nil
 }
 
-// StartOperator starts the operator's executable with the flags of its Deployment and the rights of its ServiceAccount,
-// after InstallOperator. The hosts must be in a RealNetwork. It is the caller's to end.
+// StartOperator starts the operator's executable with the flags of the Deployment and the rights of the
+// ServiceAccount, after InstallOperator. The hosts must be in a RealNetwork. The caller must stop the process.
 func (r *Rig) StartOperator(o ProcessOptions) (*OperatorProcess, error) {
 	r.mu.Lock()
 	config, namespace := r.operatorConfig, r.namespace
@@ -74,13 +74,13 @@ func operatorEnviron(namespace string, o ProcessOptions) []string {
 	return append(append(os.Environ(), "WATCH_NAMESPACE="+namespace), o.Environ...)
 }
 
-// OperatorCommand returns a command of the operator's program, with the rights and the payload of the operator that StartOperator
-// starts with these options.
+// OperatorCommand returns a command of the operator's program, with the rights and the payload of the operator that
+// StartOperator starts with these options.
 func (r *Rig) OperatorCommand(ctx context.Context, o ProcessOptions, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, o.Program, append(r.operatorFlags(o), arguments...)...)
 	command.Env = operatorEnviron(r.Namespace(), o)
 	return command
 }
 
-// Again starts the same operator once more, after this one has ended.
+// Again starts the same operator again, after this process has stopped.
 func (p *OperatorProcess) Again() (*OperatorProcess, error) { return p.rig.StartOperator(p.options) }

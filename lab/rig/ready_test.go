@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// the operator has no rights but those of deploy/.
+// the operator has only the rights of deploy/.
 func TestFromConfigMapToReady(t *testing.T) {
 	r := newRig(t, Options{Hosts: []HostOptions{
 		{Name: "by-address", Address: "10.1.42.1"},
@@ -69,7 +69,7 @@ func TestFromConfigMapToReady(t *testing.T) {
 		if err := r.ListHosts(ctx); err != nil {
 			t.Fatal(err)
 		}
-		// When the third host is Ready, the operator has looked at the others as well.
+		// When the third host is Ready, the operator has reconciled the other hosts as well.
 		if err := r.WaitReady(ctx); err != nil {
 			t.Fatal(err)
 		}

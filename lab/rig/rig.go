@@ -1,6 +1,6 @@
-// Package rig puts a lab together for tests, the demo and benchmarks: a control plane, the other parts of an OpenShift
-// cluster, the payload, and simulated Windows hosts with their SSH servers. It installs the operator as an
-// administrator does, and runs it with the rights that deploy/ gives to its ServiceAccount, and no others.
+// Package rig assembles a lab for tests, the demo and benchmarks: a control plane, the other parts of an OpenShift
+// cluster, the payload, and simulated Windows hosts with SSH servers. The package installs the operator like an
+// administrator, and runs it with exactly the rights that deploy/ grants to the ServiceAccount.
 package rig
 
 import (
@@ -41,62 +41,63 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// Namespace is the operator's namespace by default.
+// Namespace is the default namespace of the operator.
 const Namespace = "openshift-windows-machine-config-operator"
 
-// Options configure a rig. The zero value is a control plane of its own and no hosts.
+// Options configure a rig. The zero value means a separate control plane and no hosts.
 type Options struct {
-	// Hosts are booted at the start. See Hosts for a number of usual ones.
+	// Hosts are booted at the start. See Hosts for a number of standard hosts.
 	Hosts []HostOptions
-	// Cluster is used instead of a control plane of the rig's own. It must have the profile openshift. Close removes what
-	// it made there, but for what each rig installs. Only one rig may use it at a time.
+	// Cluster is a shared control plane with the profile openshift, used instead of a separate one. Close deletes the
+	// rig's objects, except for the objects that each rig installs. Only one rig may use the cluster at a time.
 	Cluster *cluster.Cluster
-	// ControlPlane are options of the rig's own control plane; its profile is openshift in any case.
+	// ControlPlane are options of the rig's own control plane; its profile is always openshift.
 	ControlPlane cluster.Options
-	// Network is where the hosts are. Default: a winhost.Network.
+	// Network is the network of the hosts. Default: a winhost.Network.
 	Network Network
-	// LinuxNodes is how many Linux control-plane nodes the cluster appears to have. With MachineAPI they have Machines.
+	// LinuxNodes is the apparent number of Linux control-plane nodes. With MachineAPI they have Machines.
 	LinuxNodes int
-	// MachineAPI runs the Machine API, with a cloud that makes simulated Windows hosts. The platform must be one with
-	// Machines. The cluster has its MachineSet of Linux workers then.
+	// MachineAPI runs the Machine API, with a cloud that creates simulated Windows hosts. The platform must support
+	// Machines. The cluster then has a MachineSet of Linux workers.
 	MachineAPI bool
-	// BareNodes lets the Machine API put no labels and taints on Nodes: what a Node has of its Machine, the operator has
-	// given it.
+	// BareNodes prevents the Machine API from setting labels and taints on Nodes, so that a Node has those of the
+	// Machine only from the operator.
 	BareNodes bool
-	// CloudWorks delays the cloud controller, on Azure cloud-node-manager on the hosts, until it is closed. Default: both
-	// work at once.
+	// CloudWorks delays the cloud controller, on Azure cloud-node-manager on the hosts, until the channel is closed.
+	// Default: no delay.
 	CloudWorks <-chan struct{}
-	// ServiceCA makes serving certificates for Services that ask for one.
+	// ServiceCA issues serving certificates for Services that request one.
 	ServiceCA bool
-	// VM is how the cloud's virtual machines behave.
+	// VM configures the cloud's virtual machines.
 	VM VMOptions
-	// Clock is the clock of hosts and operator. Default: the real clock. The programs of the payload show this time too, with
-	// timers that follow the real clock. If the clock stands still for 40 s, the control plane takes nodes for dead.
+	// Clock is the clock of hosts and operator. Default: the real clock. The programs of the payload show this time
+	// too, but their timers follow the real clock. If the clock stops for 40 s, the control plane considers nodes
+	// dead.
 	Clock clock.WithTicker
-	// VirtualTime is the clock of hosts, operator and programs instead. The rig lets its time pass whenever neither this
-	// process nor the control plane works. Only one rig of a process may have one.
+	// VirtualTime replaces the clock of hosts, operator and programs. The rig advances the time whenever neither this
+	// process nor the control plane works. Only one rig of a process may have virtual time.
 	VirtualTime *virtualtime.Clock
-	// Rand gives keys. It must be safe for concurrent use. Default: crypto/rand.
+	// Rand is the source of keys. It must be safe for concurrent use. Default: crypto/rand.
 	Rand io.Reader
-	// Dir holds what the rig writes, and stays. Default: a temporary one, which Close removes.
+	// Dir holds the files of the rig, and is kept. Default: a temporary directory, which Close removes.
 	Dir string
-	// PayloadDir is a payload made before, by another rig perhaps. Default: one is made.
+	// PayloadDir is an existing payload, for example of another rig. Default: a new payload is generated.
 	PayloadDir string
 	// Agent is the agent built for Windows. Default: build/wicd.exe of the repository.
 	Agent string
-	// Version is the operator's. Default: 1.0.0-lab.
+	// Version is the operator's version. Default: 1.0.0-lab.
 	Version string
-	// Link is the line that all SSH connections go over. Default: none.
+	// Link is the line of all SSH connections. Default: none.
 	Link *winhost.Link
-	// Log takes what the operator logs when it runs in this process. Default: nothing.
+	// Log receives the log of an operator in this process. Default: discarded.
 	Log logr.Logger
 }
 
 // Rig is a running lab.
 type Rig struct {
-	// Client has all rights and reads the API server, not a cache.
+	// Client has all rights and reads from the API server, not from a cache.
 	Client client.WithWatch
-	// Config is the client's.
+	// Config is the client's configuration.
 	Config *rest.Config
 
 	options    Options
@@ -124,13 +125,13 @@ type Rig struct {
 	operatorConfig *rest.Config
 	privateKey     []byte
 	key            sshkey.Key // of privateKey
-	templateKey    sshkey.Key // what images hold that do
+	templateKey    sshkey.Key // the key in images that contain one
 }
 
-// New starts a lab. Close ends it; ctx only limits the start.
+// New starts a lab. Close stops it; ctx only limits the start.
 func New(ctx context.Context, options Options) (*Rig, error) {
 	r := &Rig{options: options.withDefaults(), contents: fake.NewContentStore(), namespace: Namespace}
-	log.SetLogger(r.options.Log) // The libraries have but one; the first rig's stays.
+	log.SetLogger(r.options.Log) // The libraries have a single logger; the first rig's is kept.
 	r.network, r.dir, r.cloud = r.options.Network, r.options.Dir, newCloud(r)
 	r.running, r.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	for _, start := range []func(context.Context) error{
@@ -198,7 +199,7 @@ func (r *Rig) makeClients(context.Context) (err error) {
 		return err
 	}
 	config := rest.CopyConfig(r.Config)
-	config.QPS = -1 // the lab is not to wait for itself
+	config.QPS = -1 // no client-side rate limit in the lab
 	if r.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
@@ -210,12 +211,12 @@ func (r *Rig) makeClients(context.Context) (err error) {
 	return nil
 }
 
-// startStandIns starts what an OpenShift cluster does besides Kubernetes.
+// startStandIns starts stand-ins for the OpenShift components beyond Kubernetes.
 func (r *Rig) startStandIns(context.Context) error {
 	options := openshift.Options{Platform: r.platform, ControlPlaneNodes: r.options.LinuxNodes,
 		ServiceCA: r.options.ServiceCA, CloudWorks: r.options.CloudWorks, GuestNames: r.guestNames}
 	if r.options.MachineAPI {
-		options.ControlPlaneNodes = 0 // Their Machines bring them.
+		options.ControlPlaneNodes = 0 // created with their Machines
 	}
 	r.group.Go(func() {
 		err := openshift.Run(r.running, r.Config, options)
@@ -249,7 +250,7 @@ func (r *Rig) startMachineAPI(context.Context) (err error) {
 	return nil
 }
 
-// startHosts boots all hosts at once: fifty of them should not take fifty times as long.
+// startHosts boots all hosts concurrently: fifty hosts should not take fifty times as long.
 func (r *Rig) startHosts(ctx context.Context) error {
 	r.programs = r.programTable()
 	errs := make([]error, len(r.options.Hosts))
@@ -269,16 +270,16 @@ func (r *Rig) startHosts(ctx context.Context) error {
 // Cluster returns the control plane.
 func (r *Rig) Cluster() *cluster.Cluster { return r.cluster }
 
-// Network is where the hosts are.
+// Network returns the network of the hosts.
 func (r *Rig) Network() Network { return r.network }
 
-// Dir returns the folder of the rig's files.
+// Dir returns the directory of the rig's files.
 func (r *Rig) Dir() string { return r.dir }
 
-// PayloadDir returns the payload that is brought to hosts.
+// PayloadDir returns the directory of the payload that the operator copies to hosts.
 func (r *Rig) PayloadDir() string { return r.payloadDir }
 
-// Namespace returns the operator's.
+// Namespace returns the operator's namespace.
 func (r *Rig) Namespace() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

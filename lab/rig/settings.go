@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Where the cluster's administrators keep settings. What OpenShift's operators make of them, the lab's stand-ins do.
+// Objects with the settings of cluster administrators. The lab's stand-ins act on them like OpenShift's operators.
 const (
 	configNamespace  = "openshift-config"
 	managedNamespace = "openshift-config-managed"
@@ -30,16 +30,16 @@ const (
 	workerPoolLabel = "pools.operator.machineconfiguration.openshift.io/worker"
 )
 
-// theCluster is the name of objects that there is one of.
+// theCluster is the name of singleton objects.
 const theCluster = "cluster"
 
-// SetProxy sets the cluster-wide proxy; the zero value takes it away.
+// SetProxy sets the cluster-wide proxy; the zero value removes it.
 func (r *Rig) SetProxy(ctx context.Context, spec configv1.ProxySpec) error {
 	proxy := &configv1.Proxy{ObjectMeta: metav1.ObjectMeta{Name: theCluster}}
 	return r.change(ctx, proxy, func() { proxy.Spec = spec })
 }
 
-// UpgradeCluster has the cluster's own upgrade to a version begin, and completes it if that is wanted.
+// UpgradeCluster starts the cluster's own upgrade to a version, and completes the upgrade if complete is set.
 func (r *Rig) UpgradeCluster(ctx context.Context, version string, complete bool) error {
 	object := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -64,7 +64,7 @@ func (r *Rig) UpgradeCluster(ctx context.Context, version string, complete bool)
 	return nil
 }
 
-// SetTrustedCAs sets the authorities, in PEM, that the whole cluster trusts; "" takes them away.
+// SetTrustedCAs sets the authorities, in PEM, that the cluster trusts; "" removes them.
 func (r *Rig) SetTrustedCAs(ctx context.Context, bundle string) error {
 	var data map[string]string
 	if bundle != "" {
@@ -73,7 +73,7 @@ func (r *Rig) SetTrustedCAs(ctx context.Context, bundle string) error {
 	return r.setConfigMap(ctx, configNamespace, userCABundle, data)
 }
 
-// SetKubeletClientCAs sets the authorities, in PEM, that kubelets verify their clients with, and returns those before.
+// SetKubeletClientCAs sets the authorities, in PEM, that kubelets verify clients with, and returns the previous ones.
 func (r *Rig) SetKubeletClientCAs(ctx context.Context, bundle string) (before string, err error) {
 	const name = "kube-apiserver-client-ca"
 	object := &corev1.ConfigMap{}
@@ -83,8 +83,8 @@ func (r *Rig) SetKubeletClientCAs(ctx context.Context, bundle string) (before st
 	return object.Data[bundleKey], r.setConfigMap(ctx, managedNamespace, name, map[string]string{bundleKey: bundle})
 }
 
-// SetMetricsClientCAs sets the authorities, in PEM, that the API server publishes as those of its clients, and returns
-// those before. The API server adds its own when they are missing.
+// SetMetricsClientCAs sets the client authorities, in PEM, that the API server publishes, and returns the previous
+// ones. The API server adds its own authorities if missing.
 func (r *Rig) SetMetricsClientCAs(ctx context.Context, bundle string) (before string, err error) {
 	const key = "client-ca-file"
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication"}}
@@ -92,8 +92,8 @@ func (r *Rig) SetMetricsClientCAs(ctx context.Context, bundle string) (before st
 	return before, err
 }
 
-// SetRegistryCAs sets the authorities, in PEM, of image registries by their host, with ".." before a port; none takes
-// them away.
+// SetRegistryCAs sets the authorities, in PEM, of image registries by host, with ".." before a port; an empty map
+// removes them.
 func (r *Rig) SetRegistryCAs(ctx context.Context, byHost map[string]string) error {
 	if err := r.setConfigMap(ctx, configNamespace, registryCAs, byHost); err != nil {
 		return err
@@ -106,25 +106,25 @@ func (r *Rig) SetRegistryCAs(ctx context.Context, byHost map[string]string) erro
 	return r.change(ctx, image, func() { image.Spec.AdditionalTrustedCA.Name = name })
 }
 
-// SetRegistrySources says which image registries are insecure, blocked or allowed.
+// SetRegistrySources sets the insecure, blocked and allowed image registries.
 func (r *Rig) SetRegistrySources(ctx context.Context, sources configv1.RegistrySources) error {
 	image := &configv1.Image{ObjectMeta: metav1.ObjectMeta{Name: theCluster}}
 	return r.change(ctx, image, func() { image.Spec.RegistrySources = sources })
 }
 
-// SetDigestMirrors makes an ImageDigestMirrorSet; none takes it away.
+// SetDigestMirrors creates or replaces an ImageDigestMirrorSet; without arguments, it deletes the set.
 func (r *Rig) SetDigestMirrors(ctx context.Context, mirrors ...configv1.ImageDigestMirrors) error {
 	set := &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: mirrorSet}}
 	return r.makeOrDelete(ctx, set, len(mirrors) > 0, func() { set.Spec.ImageDigestMirrors = mirrors })
 }
 
-// SetTagMirrors makes an ImageTagMirrorSet; none takes it away.
+// SetTagMirrors creates or replaces an ImageTagMirrorSet; without arguments, it deletes the set.
 func (r *Rig) SetTagMirrors(ctx context.Context, mirrors ...configv1.ImageTagMirrors) error {
 	set := &configv1.ImageTagMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: mirrorSet}}
 	return r.makeOrDelete(ctx, set, len(mirrors) > 0, func() { set.Spec.ImageTagMirrors = mirrors })
 }
 
-// SetPullSecret sets the cluster's pull secret, as .dockerconfigjson has it, and returns the one before.
+// SetPullSecret sets the cluster's pull secret in the form .dockerconfigjson, and returns the previous one.
 func (r *Rig) SetPullSecret(ctx context.Context, content []byte) (before []byte, err error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: "pull-secret"}}
 	err = r.change(ctx, secret, func() {
@@ -134,7 +134,8 @@ func (r *Rig) SetPullSecret(ctx context.Context, content []byte) (before []byte,
 	return before, err
 }
 
-// SetExporterTLS sets the certificate that exporters serve with, and its key, both in PEM; none takes it away.
+// SetExporterTLS sets the serving certificate of exporters and its key, both in PEM; an empty certificate removes
+// both.
 func (r *Rig) SetExporterTLS(ctx context.Context, certificate, key []byte) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: exporterSecret},
 		Type: corev1.SecretTypeTLS}
@@ -143,7 +144,7 @@ func (r *Rig) SetExporterTLS(ctx context.Context, certificate, key []byte) error
 	})
 }
 
-// SetKubeletSettings makes a KubeletConfig for the workers; none takes it away.
+// SetKubeletSettings creates or replaces a KubeletConfig for the workers; empty settings delete it.
 func (r *Rig) SetKubeletSettings(ctx context.Context, settings map[string]any) error {
 	raw, err := json.Marshal(settings)
 	if err != nil {
@@ -156,7 +157,7 @@ func (r *Rig) SetKubeletSettings(ctx context.Context, settings map[string]any) e
 	})
 }
 
-// PausePool stops the workers from following settings, or lets them follow again.
+// PausePool pauses or resumes the rollout of settings to the workers.
 func (r *Rig) PausePool(ctx context.Context, paused bool) error {
 	pool := &machineconfigv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
 	return r.change(ctx, pool, func() { pool.Spec.Paused = paused })
@@ -173,7 +174,7 @@ func (r *Rig) setConfigMap(ctx context.Context, namespace, name string, data map
 	return r.makeOrDelete(ctx, object, len(data) > 0, func() { object.Data = data })
 }
 
-// change reads an object, changes it and writes it, again if others have changed it meanwhile.
+// change reads, changes and writes an object, and retries on conflicts.
 func (r *Rig) change(ctx context.Context, object client.Object, do func()) error {
 	key := client.ObjectKeyFromObject(object)
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -189,7 +190,7 @@ func (r *Rig) change(ctx context.Context, object client.Object, do func()) error
 	return nil
 }
 
-// makeOrDelete makes or changes an object that is wanted, and deletes one that is not.
+// makeOrDelete creates or updates a desired object, and deletes an undesired one.
 func (r *Rig) makeOrDelete(ctx context.Context, object client.Object, wanted bool, fill func()) error {
 	if !wanted {
 		if err := client.IgnoreNotFound(r.Client.Delete(ctx, object)); err != nil {

@@ -5,14 +5,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/audit"
 )
 
-// Listener hears what the operator does. Leases and watches go on always, and do not count.
+// Listener counts the operator's actions. Leases and watches are permanent, and do not count.
 type Listener struct {
 	rig         *Rig
 	log         *audit.Log
 	connections int
 }
 
-// Listen begins to listen. The control plane must keep an audit log.
+// Listen starts to listen. The control plane must write an audit log.
 func (r *Rig) Listen() (*Listener, error) {
 	log, err := audit.OpenAtEnd(r.Cluster().AuditLog)
 	if err != nil {
@@ -21,8 +21,8 @@ func (r *Rig) Listen() (*Listener, error) {
 	return &Listener{rig: r, log: log, connections: r.Connections()}, nil
 }
 
-// Heard returns the operator's requests to the API server, and how many connections hosts have had, since it was called
-// last.
+// Heard returns the operator's requests to the API server, and the number of connections to hosts, since the previous
+// call.
 func (l *Listener) Heard() (requests []audit.Event, connections int, err error) {
 	events, err := l.log.Next()
 	if err != nil {
@@ -39,7 +39,7 @@ func (l *Listener) Heard() (requests []audit.Event, connections int, err error) 
 	return requests, l.connections - before, nil
 }
 
-// Connections is how many SSH connections hosts have had.
+// Connections returns the number of SSH connections to hosts so far.
 func (r *Rig) Connections() (n int) {
 	for _, h := range append(r.Hosts(), r.MachineHosts()...) {
 		n += h.Machine().Journal().Count(fake.KindConnection)

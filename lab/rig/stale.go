@@ -7,8 +7,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/apiproxy"
 )
 
-// Proxy runs a proxy in front of the API server, which ends with the rig. An operator with the adjustment sees the
-// cluster through it.
+// Proxy runs a proxy in front of the API server, which ends with the rig. An operator with the adjustment accesses
+// the cluster through the proxy.
 func (r *Rig) Proxy() (*apiproxy.Proxy, func(*operator.Config), error) {
 	proxy, err := apiproxy.Start(r.Config)
 	if err != nil {
@@ -18,8 +18,8 @@ func (r *Rig) Proxy() (*apiproxy.Proxy, func(*operator.Config), error) {
 	return proxy, func(c *operator.Config) { c.RESTConfig = proxy.Through(c.RESTConfig) }, nil
 }
 
-// StaleWatches runs a proxy that holds back what watches tell for the delay; everything else passes at once. The caches
-// of an operator with the adjustment are so much too old.
+// StaleWatches runs a proxy that delays watch events; all other requests pass at once. The caches of an operator with
+// the adjustment are stale by the delay.
 func (r *Rig) StaleWatches(delay time.Duration) (adjust func(*operator.Config), err error) {
 	proxy, adjust, err := r.Proxy()
 	if err == nil {

@@ -45,7 +45,7 @@ func TestStaleWatches(t *testing.T) {
 	}
 }
 
-// A cache that starts behind an API server that lags has what is gone; who asks for the present does not.
+// A cache that starts on a lagging API server contains deleted objects; a request for the current state does not.
 func TestACacheOfALaggingAPIServer(t *testing.T) {
 	r := newRig(t, Options{})
 	ctx := within(t, 2*time.Minute)

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/virtualtime"
 )
 
-// startTime lets virtual time pass until everything but the control plane has ended.
+// startTime runs virtual time until everything except the control plane has stopped.
 func (r *Rig) startTime(ctx context.Context) error {
 	if r.options.VirtualTime == nil {
 		return nil
@@ -19,7 +19,7 @@ func (r *Rig) startTime(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// A control plane that was started again is another process.
+		// A restarted control plane is another process.
 		r.options.VirtualTime.Run(ctx, func() bool { return virtualtime.Programs(r.cluster.PID())() })
 	}()
 	r.onClose(func() error {
@@ -38,8 +38,9 @@ func (r *Rig) programClock() clock.WithTicker {
 	return shownTime{shown: r.options.Clock}
 }
 
-// shownTime shows the time of another clock, and measures durations with the real clock. All programs on a machine show the same time.
-// The timers of a node's programs follow the real clock because the control plane, which does the same, expects heartbeats.
+// shownTime shows the time of another clock, and measures durations with the real clock. All programs on a machine
+// show the same time. The timers of a node's programs follow the real clock, because the control plane does the same
+// and expects heartbeats.
 type shownTime struct {
 	clock.RealClock
 	shown clock.PassiveClock
@@ -51,9 +52,9 @@ func (c shownTime) Now() time.Time { return c.shown.Now() }
 // Since implements clock.PassiveClock.
 func (c shownTime) Since(t time.Time) time.Duration { return c.shown.Since(t) }
 
-// FastClock returns a clock for hosts and operator that runs until stop, about ten times as fast as the real one: limits
-// of minutes are not waited for. It is advanced at each tick of the real one. A busy process sees its ticks late, and so
-// its clock slows down: no limit passes because of it.
+// FastClock returns a clock for hosts and operator that runs until stop, about ten times as fast as the real clock,
+// to shorten waits for limits of minutes. Each tick of the real clock advances the fast clock. In a busy process the
+// ticks are late and the fast clock slows down, so that no limit passes because of the load.
 func FastClock() (fast *clocktesting.FakeClock, stop func()) {
 	const tick, step = 10 * time.Millisecond, 100 * time.Millisecond
 	fast = clocktesting.NewFakeClock(time.Now())

@@ -7,7 +7,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// The start of a process and the reports of a kubelet can be compared only if both are times of the same clock.
+// The start of a process and the reports of a kubelet are comparable only if both are times of the same clock.
 func TestProgramsShowTheTimeOfTheirHost(t *testing.T) {
 	t.Parallel()
 	fast := clocktesting.NewFakeClock(time.Now().Add(time.Hour))

@@ -21,7 +21,7 @@ type vm struct {
 	number  int // of the address, for Windows
 	address string
 	stop    context.CancelFunc
-	done    chan struct{} // closed when all of it is gone
+	done    chan struct{} // closed when the virtual machine is fully removed
 
 	// Under the cloud's lock:
 	host    *Host // once it runs, for Windows
@@ -30,7 +30,7 @@ type vm struct {
 	err     error // why it does not run
 }
 
-// run is the life of the virtual machine, until ctx is done.
+// run runs the virtual machine until ctx is done.
 func (v *vm) run(ctx context.Context, faults []*activeVMFault) {
 	boot := v.cloud.rig.options.VM.BootDuration
 	for _, fault := range faults {
@@ -48,7 +48,7 @@ func (v *vm) run(ctx context.Context, faults []*activeVMFault) {
 	}
 }
 
-// wait waits; false when ctx is done.
+// wait waits for a duration. It returns false if ctx is done.
 func (v *vm) wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -63,14 +63,14 @@ func (v *vm) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// set changes what is known of the virtual machine.
+// set changes the state of the virtual machine under the lock.
 func (v *vm) set(change func()) {
 	v.cloud.mu.Lock()
 	defer v.cloud.mu.Unlock()
 	change()
 }
 
-// liveWindows boots a simulated Windows host, and takes it away with its address, its name and its files.
+// liveWindows boots a simulated Windows host. At the end the host is removed with all its resources.
 func (v *vm) liveWindows(ctx context.Context) error {
 	r := v.cloud.rig
 	options, system := r.options.VM, imageSystem(v.spec.Image)
@@ -94,7 +94,7 @@ func (v *vm) liveWindows(ctx context.Context) error {
 	return nil
 }
 
-// scrap takes away what was of the host.
+// scrap removes the host with its address, name and files.
 func (v *vm) scrap(h *Host) {
 	r := v.cloud.rig
 	h.close()
@@ -107,8 +107,7 @@ func (v *vm) scrap(h *Host) {
 	_ = os.RemoveAll(r.filesOf(h)) // the rig removes the rest at its end
 }
 
-// filesOf returns the directory for what a host keeps in real files. Computer names may come back on other virtual
-// machines.
+// filesOf returns the directory for the real files of a host. Computer names may be reused by other virtual machines.
 func (r *Rig) filesOf(h *Host) string {
 	if h.vm != nil {
 		return filepath.Join(r.dir, "machines", h.vm.spec.ID)
@@ -116,7 +115,7 @@ func (r *Rig) filesOf(h *Host) string {
 	return filepath.Join(r.dir, "hosts", h.Options.Name)
 }
 
-// liveLinux keeps the Node object that a Linux machine's kubelet would.
+// liveLinux maintains the Node object of a Linux machine like a kubelet.
 func (v *vm) liveLinux(ctx context.Context) error {
 	name := v.spec.MachineName
 	if v.spec.Platform == platformAWS {
@@ -128,7 +127,7 @@ func (v *vm) liveLinux(ctx context.Context) error {
 	return node.Run(ctx, v.cloud.clients, v.cloud.rig.options.Clock)
 }
 
-// ignitionRole returns the role whose configuration a Linux machine's user data tells it to fetch, such as worker.
+// ignitionRole returns the role of the configuration that a Linux machine's user data fetches, such as worker.
 func ignitionRole(userData []byte) string {
 	var pointer struct {
 		Ignition struct {

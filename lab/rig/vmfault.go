@@ -8,32 +8,32 @@ import (
 
 // VMFault is a fault of the virtual machines of some Machines.
 type VMFault struct {
-	// Machine is a pattern for the Machine's name, as path.Match has it.
+	// Machine is a pattern for the Machine's name, as in path.Match.
 	Machine string
-	// CreateFails is what the platform says instead of making the virtual machine; see machineapi.Permanent. It says so
-	// until the fault is mended.
+	// CreateFails is the platform's error when it creates the virtual machine; see machineapi.Permanent. The error
+	// lasts until the fault is fixed.
 	CreateFails error
-	// BootDuration is added to the time that a boot takes.
+	// BootDuration is added to the duration of a boot.
 	BootDuration time.Duration
-	// UserDataDelay is added to the time that passes until the user data has run.
+	// UserDataDelay is added to the time until the user data has run.
 	UserDataDelay time.Duration
-	// UserDataHangs keeps the user data from running to its end until the fault is mended.
+	// UserDataHangs prevents the user data from completing until the fault is fixed.
 	UserDataHangs bool
-	// RefusesKey is how long the SSH server already listens, and does not know the key yet.
+	// RefusesKey is the time during which the SSH server listens but does not accept the key yet.
 	RefusesKey time.Duration
-	// RefusesOnceMore has it refuse the operator once more after that, and know the key right then: the operator learns of
-	// it as late as it may.
+	// RefusesOnceMore makes the server refuse the operator once more after that time, and accept the key right
+	// afterwards, so that the operator notices as late as possible.
 	RefusesOnceMore bool
 }
 
-// activeVMFault is a fault that was injected.
+// activeVMFault is an injected fault.
 type activeVMFault struct {
 	VMFault
 	mended chan struct{}
 }
 
-// InjectVM makes virtual machines go wrong until mend is called: those that are made from now on, and those that boot
-// again.
+// InjectVM injects a fault until the returned function is called. The fault affects virtual machines that are created
+// or boot again from now on.
 func (r *Rig) InjectVM(fault VMFault) (mend func()) {
 	active := &activeVMFault{fault, make(chan struct{})}
 	c := r.cloud
@@ -50,7 +50,7 @@ func (r *Rig) InjectVM(fault VMFault) (mend func()) {
 	}
 }
 
-// faultsOf returns the faults of a Machine's virtual machine now. The lock is held.
+// faultsOf returns the current faults of a Machine's virtual machine. The caller holds the lock.
 func (c *cloud) faultsOf(machine string) []*activeVMFault {
 	var faults []*activeVMFault
 	for _, fault := range c.faults {

@@ -14,12 +14,12 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// lookAgain is how often WaitFor asks again while no watched object changes.
+// lookAgain is the check interval of WaitFor while no watched object changes.
 const lookAgain = 500 * time.Millisecond
 
-// WaitFor waits until the condition holds. It is checked at once, again after each change of an object of the kind of
-// watched, and from time to time, since it may be about more than these objects; the reader is a cache that is as new
-// as the last change. The error of a wait that ends too early shows the progress of each instance.
+// WaitFor waits until the condition holds. The condition is checked at once, after each change of an object of the
+// kind of watched, and periodically, since it may depend on other state. The reader is a cache that includes the last
+// change. If the wait ends too early, the error contains the progress of each instance.
 func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, condition func(context.Context,
 	client.Reader) (bool, error)) error {
 	informer, err := r.cache.GetInformer(ctx, watched)
@@ -30,7 +30,7 @@ func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, c
 	notify := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // it is known that something has changed
+		default: // a change is already pending
 		}
 	}
 	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -39,7 +39,7 @@ func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, c
 	if err != nil {
 		return fmt.Errorf("wait for %s: watch: %w", what, err)
 	}
-	defer func() { _ = informer.RemoveEventHandler(handler) }() // fails only when the cache has ended
+	defer func() { _ = informer.RemoveEventHandler(handler) }() // fails only after the cache has stopped
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()
 	for {
@@ -63,8 +63,7 @@ func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, c
 	}
 }
 
-// WaitForInstance waits until the instance of a host, which may be nil while there is none, is as the condition wants
-// it.
+// WaitForInstance waits until the instance of a host meets the condition. The instance is nil while there is none.
 func (r *Rig) WaitForInstance(ctx context.Context, h *Host, what string,
 	condition func(*v1alpha1.WindowsInstance) bool) error {
 	return r.WaitFor(ctx, h.Options.Name+" "+what, &v1alpha1.WindowsInstance{},
@@ -74,7 +73,7 @@ func (r *Rig) WaitForInstance(ctx context.Context, h *Host, what string,
 		})
 }
 
-// WaitReady waits until the instances of hosts, by computer name, are Ready; of all hosts when none is named.
+// WaitReady waits until the instances of hosts, by computer name, are Ready; all hosts if no name is given.
 func (r *Rig) WaitReady(ctx context.Context, names ...string) error {
 	for _, h := range r.hostsNamed(names) {
 		if err := r.WaitForInstance(ctx, h, "to be Ready", IsReady); err != nil {
@@ -91,13 +90,13 @@ func (r *Rig) WaitGone(ctx context.Context, name string) error {
 	})
 }
 
-// IsReady reports whether an instance, which may be nil, is Ready in its present generation.
+// IsReady reports whether an instance, which may be nil, is Ready in its current generation.
 func IsReady(instance *v1alpha1.WindowsInstance) bool {
 	return instance != nil && instance.Status.ObservedGeneration == instance.Generation &&
 		meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// Instance returns the instance of a host as the API server has it now; nil when there is none.
+// Instance returns the current instance of a host from the API server; nil if there is none.
 func (r *Rig) Instance(ctx context.Context, name string) (*v1alpha1.WindowsInstance, error) {
 	return r.instance(ctx, r.Client, r.Host(name))
 }
@@ -116,7 +115,7 @@ func (r *Rig) instance(ctx context.Context, reader client.Reader, h *Host) (*v1a
 	return nil, nil
 }
 
-// describe says how far each instance is, for the error of a wait.
+// describe returns the progress of each instance, for the error of a wait.
 func (r *Rig) describe() string {
 	ctx, cancel := context.WithTimeout(r.running, 10*time.Second)
 	defer cancel()
@@ -132,7 +131,7 @@ func (r *Rig) describe() string {
 	return b.String()
 }
 
-// Explain lists what stands between an instance and Ready.
+// Explain lists the conditions that keep an instance from being Ready.
 func Explain(instance *v1alpha1.WindowsInstance) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): %s\n", instance.Name, instance.Spec.Address, instance.Status.Summary)

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// MachineHost returns the host of a Machine; nil while its virtual machine does not run, and when it is gone.
+// MachineHost returns the host of a Machine; nil if the virtual machine does not run, or no longer exists.
 func (r *Rig) MachineHost(machine string) *Host {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
@@ -28,32 +28,32 @@ func (r *Rig) MachineHost(machine string) *Host {
 	return nil
 }
 
-// MachineHosts returns all hosts that were ever made for Machines, oldest first. Of those that are gone, the journals
-// can still be read.
+// MachineHosts returns all hosts created for Machines so far, oldest first. The journals of deleted hosts can still
+// be read.
 func (r *Rig) MachineHosts() []*Host {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
 	return slices.Clone(r.cloud.ever)
 }
 
-// ForgetGoneHosts drops the hosts of Machines that are gone, for labs in which there are more than there is room for.
+// ForgetGoneHosts drops the hosts of deleted Machines, for labs that create more hosts than memory can hold.
 func (r *Rig) ForgetGoneHosts() {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
 	r.cloud.ever = slices.DeleteFunc(r.cloud.ever, r.gone)
 }
 
-// Gone reports whether the Machine of a host is gone, and the host with it.
+// Gone reports whether the Machine of a host no longer exists, and the host with it.
 func (r *Rig) Gone(h *Host) bool {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
 	return r.gone(h)
 }
 
-// gone needs the lock of the cloud.
+// gone requires the lock of the cloud.
 func (r *Rig) gone(h *Host) bool { return r.cloud.vms[h.vm.spec.ID] != h.vm }
 
-// MachineName returns the name of the Machine that the host was made for, "" for one that somebody has brought.
+// MachineName returns the name of the host's Machine; "" for a BYOH host.
 func (h *Host) MachineName() string {
 	if h.vm == nil {
 		return ""
@@ -61,7 +61,7 @@ func (h *Host) MachineName() string {
 	return h.vm.spec.MachineName
 }
 
-// DestroyMachineHost deletes the virtual machine of a Machine in the cloud, behind the Machine API's back.
+// DestroyMachineHost deletes the virtual machine of a Machine in the cloud, without the Machine API.
 func (r *Rig) DestroyMachineHost(ctx context.Context, machine string) error {
 	h := r.MachineHost(machine)
 	if h == nil {
@@ -70,7 +70,7 @@ func (r *Rig) DestroyMachineHost(ctx context.Context, machine string) error {
 	return r.cloud.Delete(ctx, h.vm.spec.ID)
 }
 
-// MachineInstance returns the instance of a Machine as the API server has it now; nil when there is none.
+// MachineInstance returns the current instance of a Machine from the API server; nil if there is none.
 func (r *Rig) MachineInstance(ctx context.Context, machine string) (*v1alpha1.WindowsInstance, error) {
 	return machineInstance(ctx, r.Client, r.Namespace(), machine)
 }
@@ -88,8 +88,8 @@ func machineInstance(ctx context.Context, reader client.Reader, namespace, machi
 	return instance, nil
 }
 
-// WaitForMachineInstance waits until the instance of a Machine, which may be nil while there is none, is as the
-// condition wants it.
+// WaitForMachineInstance waits until the instance of a Machine meets the condition. The instance is nil while there
+// is none.
 func (r *Rig) WaitForMachineInstance(ctx context.Context, machine, what string,
 	condition func(*v1alpha1.WindowsInstance) bool) error {
 	return r.WaitFor(ctx, machine+" "+what, &v1alpha1.WindowsInstance{},
@@ -99,7 +99,7 @@ func (r *Rig) WaitForMachineInstance(ctx context.Context, machine, what string,
 		})
 }
 
-// WaitForMachines waits until the Machines of a MachineSet are as the condition wants them.
+// WaitForMachines waits until the Machines of a MachineSet meet the condition.
 func (r *Rig) WaitForMachines(ctx context.Context, machineSet, what string,
 	condition func([]machinev1.Machine) bool) error {
 	return r.WaitFor(ctx, "the Machines of "+machineSet+" "+what, &machinev1.Machine{},
@@ -109,7 +109,7 @@ func (r *Rig) WaitForMachines(ctx context.Context, machineSet, what string,
 		})
 }
 
-// WaitUserData waits until the operator has made the user data that Machines name.
+// WaitUserData waits until the operator has created the user data that Machines reference.
 func (r *Rig) WaitUserData(ctx context.Context) error {
 	key := client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}
 	return r.WaitFor(ctx, "Secret "+key.String(), &corev1.Secret{},
@@ -129,8 +129,8 @@ func (r *Rig) WaitMachineHost(ctx context.Context, machine string) (h *Host, err
 	return h, err
 }
 
-// WaitMachinesReady waits until a MachineSet has so many Machines, and all of them are Running with Ready instances and
-// available nodes. It returns the Machines' names.
+// WaitMachinesReady waits until a MachineSet has the given number of Machines, and all are Running with Ready
+// instances and available nodes. It returns the names of the Machines.
 func (r *Rig) WaitMachinesReady(ctx context.Context, machineSet string, replicas int) (names []string, err error) {
 	err = r.WaitForMachines(ctx, machineSet, fmt.Sprintf("to be %d and Running", replicas),
 		func(machines []machinev1.Machine) bool {
@@ -163,8 +163,8 @@ func (r *Rig) WaitMachinesReady(ctx context.Context, machineSet string, replicas
 		})
 }
 
-// WaitMachineGone waits until there is nothing left of a Machine that was there: neither itself, nor its virtual
-// machine, its instance, or the Node that it had, "" for none.
+// WaitMachineGone waits until a Machine has been removed completely: the Machine, the virtual machine, the instance,
+// and the Node, "" for none.
 func (r *Rig) WaitMachineGone(ctx context.Context, machine, node string) error {
 	for _, wait := range []struct {
 		what string
@@ -180,7 +180,7 @@ func (r *Rig) WaitMachineGone(ctx context.Context, machine, node string) error {
 		}
 		err := r.WaitFor(ctx, wait.what+" "+wait.key.Name+" to be gone", wait.kind,
 			func(ctx context.Context, reader client.Reader) (bool, error) {
-				object, _ := wait.kind.DeepCopyObject().(client.Object) // what is copied is one
+				object, _ := wait.kind.DeepCopyObject().(client.Object) // a copy has the same type
 				err := reader.Get(ctx, wait.key, object)
 				return err != nil, client.IgnoreNotFound(err)
 			})
@@ -194,7 +194,7 @@ func (r *Rig) WaitMachineGone(ctx context.Context, machine, node string) error {
 	return nil
 }
 
-// describeMachines says how far each Windows Machine is, for the error of a wait.
+// describeMachines returns the progress of each Windows Machine, for the error of a wait.
 func (r *Rig) describeMachines(ctx context.Context) string {
 	if !r.options.MachineAPI {
 		return ""

@@ -10,8 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/machineapi"
 )
 
-// Zone is where the virtual machine of the host is, "" for hosts that somebody has brought and for platforms without
-// zones.
+// Zone returns the zone of the host's virtual machine; "" for BYOH hosts and for platforms without zones.
 func (h *Host) Zone() string {
 	if h.vm == nil {
 		return ""
@@ -19,7 +18,7 @@ func (h *Host) Zone() string {
 	return h.vm.spec.Zone
 }
 
-// setZone puts the zone where the platform's providerSpec has it; "" leaves it as it is.
+// setZone sets the zone in the platform's providerSpec; "" changes nothing.
 func setZone(platform string, value map[string]any, zone string) error {
 	switch {
 	case zone == "":
@@ -32,7 +31,8 @@ func setZone(platform string, value map[string]any, zone string) error {
 	return fmt.Errorf("the providerSpec of platform %s has no zone", platform)
 }
 
-// setSubnet names the subnet of another zone: on AWS each subnet is in one, and the installer ends its name with that.
+// setSubnet selects the subnet of another zone. On AWS each subnet is in one zone, and the installer appends the zone
+// to the name of the subnet.
 func setSubnet(value map[string]any, zone string) error {
 	filters, _, err := unstructured.NestedSlice(value, "subnet", "filters")
 	if err != nil {
@@ -61,8 +61,7 @@ func setSubnet(value map[string]any, zone string) error {
 	return unstructured.SetNestedSlice(value, filters, "subnet", "filters")
 }
 
-// checkSubnet refuses a subnet of another zone: AWS is asked for the subnets of the name in the zone, and there is
-// none.
+// checkSubnet refuses a subnet of another zone, because AWS finds no subnet of the name in the zone.
 func checkSubnet(spec machineapi.VirtualMachine) error {
 	if spec.Platform != platformAWS || spec.Subnet == "" || strings.HasSuffix(spec.Subnet, "-"+spec.Zone) {
 		return nil

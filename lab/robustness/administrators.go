@@ -11,16 +11,16 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// change makes an action part of what is asked for, in windows-instances.
+// change applies an action to the desired state, and writes windows-instances.
 func (l *lab) change(ctx context.Context, a Action) (func(context.Context) error, error) {
 	l.model.Apply(a)
 	return nil, l.list(ctx)
 }
 
-// unlist takes a host out of windows-instances. Its instance must be there: an object that an administrator has deleted
-// is made again from the list only, and knows nothing of its host before the operator has connected. And its instance
-// must have the right user, which an operator that was away does not know although the entry has it: the operator gives
-// the host back as that user.
+// unlist removes a host from windows-instances. The instance must exist with facts about the host: a deleted object
+// is recreated from the list only, and has no facts of the host before the operator has connected. The instance must
+// also have the right user. An operator that was stopped may not know the user in the entry, but needs the user to
+// restore the host.
 func (l *lab) unlist(ctx context.Context, a Action) (func(context.Context) error, error) {
 	instance, err := l.instanceOf(ctx, a.Host)
 	if err != nil || instance == nil || instance.Spec.Username == wrongUser || l.hosts[a.Host].instanceDeleted && instance.Status.HostKey == nil {
@@ -29,13 +29,13 @@ func (l *lab) unlist(ctx context.Context, a Action) (func(context.Context) error
 	if address, _ := l.Host(a.Host).Entry(); l.entries[address] != "" {
 		return nil, nil
 	}
-	if err := l.rememberKubeletKeys(l.Host(a.Host)); err != nil { // they go with the node
+	if err := l.rememberKubeletKeys(l.Host(a.Host)); err != nil { // they are deleted with the node
 		return nil, err
 	}
 	return l.change(ctx, a)
 }
 
-// wrongUser is one that no host has.
+// wrongUser is a user that no host has.
 const wrongUser = "nobody"
 
 func (l *lab) wrongEntry(ctx context.Context, a Action) (func(context.Context) error, error) {
@@ -47,7 +47,7 @@ func (l *lab) wrongEntry(ctx context.Context, a Action) (func(context.Context) e
 	}, l.list(ctx)
 }
 
-// invalidValue is what is asked for under a key that is no host.
+// invalidValue is the value of an invalid key.
 const invalidValue = "username=Administrator,port=22"
 
 func (l *lab) invalidEntry(ctx context.Context, a Action) (func(context.Context) error, error) {
@@ -89,7 +89,7 @@ func (l *lab) retry(ctx context.Context, a Action) (func(context.Context) error,
 	return nil, l.patchInstance(ctx, a.Host, annotation(v1alpha1.AnnotationRetry, "now"))
 }
 
-// deleteInstance deletes the object of a host that is listed: without the list nobody would make it again.
+// deleteInstance deletes the object of a listed host. Without the list, the object would not be recreated.
 func (l *lab) deleteInstance(ctx context.Context, a Action) (func(context.Context) error, error) {
 	instance, err := l.instanceOf(ctx, a.Host)
 	if err != nil || instance == nil || !l.model.Listed[a.Host] {
@@ -107,7 +107,7 @@ func (l *lab) deleteNode(ctx context.Context, a Action) (func(context.Context) e
 	return nil, client.IgnoreNotFound(l.Client.Delete(ctx, node))
 }
 
-// cordon makes a Node unschedulable for the user, or schedulable, unless the operator has it.
+// cordon cordons or uncordons a Node like a user, unless the operator has cordoned the Node.
 func (l *lab) cordon(ctx context.Context, a Action) (func(context.Context) error, error) {
 	node, err := l.nodeOf(ctx, a.Host)
 	if err != nil || node == nil {
@@ -140,7 +140,7 @@ func (l *lab) rotateKey(ctx context.Context, a Action) (func(context.Context) er
 	return nil, err
 }
 
-// machineSet is the one that there is with the Machine API.
+// machineSet is the only MachineSet in labs with the Machine API.
 const machineSet = "windows"
 
 func (l *lab) scale(ctx context.Context, a Action) (func(context.Context) error, error) {
@@ -148,7 +148,7 @@ func (l *lab) scale(ctx context.Context, a Action) (func(context.Context) error,
 		return nil, nil
 	}
 	for _, h := range l.MachineHosts() {
-		if err := l.rememberKubeletKeys(h); err != nil { // some of them may go
+		if err := l.rememberKubeletKeys(h); err != nil { // some hosts may be deleted
 			return nil, err
 		}
 	}
@@ -156,7 +156,7 @@ func (l *lab) scale(ctx context.Context, a Action) (func(context.Context) error,
 	return nil, l.Scale(ctx, machineSet, int32(a.Number))
 }
 
-// await lets time pass until everything is as it was asked for, or it has taken too long: something may be in the way.
+// await waits until the desired state is reached or the time has passed: something may block the progress.
 func (l *lab) await(ctx context.Context, a Action) (func(context.Context) error, error) {
 	for until := time.Now().Add(a.For); time.Now().Before(until); {
 		if missing, _, err := l.missing(ctx); err != nil || len(missing) == 0 {

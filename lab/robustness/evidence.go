@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Kinds of objects whose history is judged.
+// Kinds of objects with a judged history.
 const (
 	kindNode     = "Node"
 	kindInstance = "WindowsInstance"
@@ -36,18 +36,18 @@ func followed(namespace string) []*rig.FollowedKind {
 	}
 }
 
-// Evidence is what a run leaves for the judgment of what must hold at any time.
+// Evidence is the input for judging the rules that always hold.
 type Evidence struct {
-	// Changes are what happened to objects of the followed kinds, in the order of the API server's store.
+	// Changes are the changes of objects of the followed kinds, in the order of the API server's store.
 	Changes []rig.Change
 	// Requests are the answered requests to the API server.
 	Requests []audit.Event
-	// Restarts are those that somebody has asked Windows for.
+	// Restarts are the requested restarts of Windows.
 	Restarts []Restart
-	// Verbs are those that operators have run on hosts, and Disturbances what pods feel of them.
+	// Verbs are the agent commands that operators have run on hosts, and Disturbances the effects on pods.
 	Verbs        []Verb
 	Disturbances []Disturbance
-	// Mended is the revision from which on nothing is spoiled any more, and administrators only mend.
+	// Mended is the revision when all faults have ended; afterwards administrators only fix the consequences.
 	Mended uint64
 	// Operator is the user name of the operator.
 	Operator string
@@ -55,27 +55,28 @@ type Evidence struct {
 	Hosts map[string]Host
 }
 
-// Host is what is known of a host beyond what it says.
+// Host holds the facts of a host that do not come from the host itself.
 type Host struct {
-	// Names and Addresses are all that it ever had, and HostKeys the fingerprints; none where they are not known.
+	// Names and Addresses are all names and addresses of the host so far, and HostKeys all fingerprints; empty if
+	// unknown.
 	Names, Addresses, HostKeys []string
 }
 
-// Restart is one of a host, by the name of its Node.
+// Restart is a restart of a host, by the name of its Node.
 type Restart struct {
 	Node string
 	At   time.Time
 }
 
-// Violation is something that must never be.
+// Violation is a violation of a rule.
 type Violation struct {
-	// Rule is the sentence that does not hold, and What says where.
+	// Rule is the violated rule, and What describes the case.
 	Rule, What string
 }
 
 func (v Violation) String() string { return v.Rule + ": " + v.What }
 
-// rules are the sentences that hold at any time, whatever happens.
+// rules are the rules that hold at any time, regardless of the events.
 var rules = []struct {
 	sentence string
 	broken   func(Evidence) []string
@@ -95,7 +96,7 @@ var rules = []struct {
 	{"an instance does not lose Ready again and again while nobody does anything", (Evidence).flaps},
 }
 
-// Judge returns what must never have been. Each rule is named at most thrice.
+// Judge returns the violations, at most three for each rule.
 func Judge(e Evidence) (violations []Violation) {
 	slices.SortStableFunc(e.Changes, func(x, y rig.Change) int { return cmp.Compare(x.Revision, y.Revision) })
 	for _, rule := range rules {
@@ -109,7 +110,7 @@ func Judge(e Evidence) (violations []Violation) {
 	return violations
 }
 
-// state is what the API server had at one moment.
+// state is the content of the API server at one moment.
 type state struct {
 	nodes     map[string]*corev1.Node
 	pods      map[string]*corev1.Pod
@@ -121,7 +122,7 @@ func newState() *state {
 	return &state{nodes: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{}, instances: map[string]*v1alpha1.WindowsInstance{}}
 }
 
-// replay calls visit with each change, and what there was before it.
+// replay calls visit with each change and the state before the change.
 func (e Evidence) replay(visit func(before *state, c rig.Change)) {
 	s := newState()
 	for _, c := range e.Changes {
@@ -130,8 +131,8 @@ func (e Evidence) replay(visit func(before *state, c rig.Change)) {
 	}
 }
 
-// during calls look with each state that there was at any moment from one to another, both included: also with one that
-// began long before, or that nothing has changed since.
+// during calls look with each state that existed at any moment in the interval, both ends included. This also covers
+// a state that began long before, or that was the last one.
 func (e Evidence) during(from, to time.Time, look func(*state)) {
 	s := newState()
 	for i, c := range e.Changes {
@@ -168,7 +169,7 @@ func (s *state) apply(c rig.Change) {
 	}
 }
 
-// lives reports whether an instance is there, and not another one of its name.
+// lives reports whether the instance of an entry still exists, and was not recreated.
 func (s *state) lives(d v1alpha1.Disruption) bool {
 	for _, instance := range s.instances {
 		if instance.UID == d.InstanceUID {

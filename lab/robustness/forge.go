@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// nodeUser begins the user names of kubelets.
+// nodeUser is the prefix of the user names of kubelets.
 const nodeUser = "system:node:"
 
-// forge asks for a certificate as the kubelet of a host, with a name that is another's.
+// forge requests a certificate as the kubelet of a host, with a name that the host does not own.
 func (l *lab) forge(ctx context.Context, a Action) (func(context.Context) error, error) {
 	user := nodeUser + l.Host(a.Host).NodeName()
 	spec, err := forged(l.Host(a.Host).NodeName(), a.Text)
@@ -40,13 +40,13 @@ func (l *lab) forge(ctx context.Context, a Action) (func(context.Context) error,
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-forged-"}, Spec: spec,
 	}, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) && strings.HasPrefix(a.Text, nodeUser) {
-		return nil, nil // NodeRestriction refuses another node's user name itself; see AllowInsecureKubeletCertificateSigningRequests.
+		return nil, nil // NodeRestriction itself refuses another node's user name; see AllowInsecureKubeletCertificateSigningRequests.
 	}
 	return nil, err
 }
 
-// forged makes the request of a node for a name: a client certificate with the user name of a node, or else a serving
-// certificate with an address, a URI or a DNS name.
+// forged creates the request of a node for a name: a client certificate with the user name of a node, or else a
+// serving certificate with an address, a URI or a DNS name.
 func forged(node, name string) (spec certificatesv1.CertificateSigningRequestSpec, err error) {
 	request := &x509.CertificateRequest{Subject: pkix.Name{CommonName: nodeUser + node, Organization: []string{"system:nodes"}}}
 	spec.SignerName = certificatesv1.KubeletServingSignerName

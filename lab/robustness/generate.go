@@ -7,14 +7,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// kind is how often an action of a kind is chosen next to others, and how it is made. It reports false where there can
-// be none now.
+// kind has the relative frequency of a kind of actions and the function that creates an action. The function returns
+// false if no such action is possible now.
 type kind struct {
 	weight int
 	choose func(g *generator) (Action, bool)
 }
 
-// kinds are all that there are.
+// kinds are all kinds of actions.
 var kinds = map[Kind]kind{
 	ListHost:   {6, func(g *generator) (Action, bool) { return g.on(g.model.unlisted(g.shape)) }},
 	UnlistHost: {5, func(g *generator) (Action, bool) { return g.on(g.spare()) }},
@@ -42,7 +42,7 @@ var kinds = map[Kind]kind{
 
 	KillOperator: {8, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
 	StopOperator: {3, func(g *generator) (Action, bool) { return g.during(Action{}, true) }},
-	StaleStart: {6, func(g *generator) (Action, bool) { // long enough for a start, and for what it does then
+	StaleStart: {6, func(g *generator) (Action, bool) { // long enough for a start and the first actions
 		return Action{For: g.between(3*time.Second, 12*time.Second), Resource: g.resource(), Number: 1 + g.random.IntN(8)}, true
 	}},
 	SecondOperator: {3, func(g *generator) (Action, bool) { return g.during(Action{Number: g.random.IntN(2)}, true) }},
@@ -76,28 +76,29 @@ var kinds = map[Kind]kind{
 	}},
 }
 
-// order has all kinds in one order, which a map lacks.
+// order lists all kinds in a fixed order, which a map lacks.
 var order = []Kind{ListHost, UnlistHost, WrongEntry, InvalidEntry, PauseHost, PausePolicy, MaxUnavailable, Reboot, Retry,
 	DeleteInstance, DeleteNode, Cordon, Uncordon, Setting, RotateKey, Release, Scale, KeepPods, Await, KillOperator, StopOperator, StaleStart, SecondOperator, RestartAPI,
 	CutAPI, DelayWatches, HoldWatches, BreakWatches, FailRequests, Conflicts, LoseAnswers, HostFault, PowerOff,
 	CrashService, WrongClock, MoveHost, Reinstall, ForgeRequest}
 
-// resources are those that the operator reads and writes most; "" is all of them.
+// resources are the resources that the operator reads and writes most; "" means all resources.
 var resources = []string{"", "nodes", "windowsinstances", "windowsinstances", "windowsdisruptionpolicies",
 	"certificatesigningrequests", "configmaps", "secrets", "events", "leases"}
 
-// together are the kinds that follow one of a kind half of the time, in any order: alone they seldom meet.
+// together are the kinds that follow a kind with a probability of one half, in any order. By chance they would seldom
+// coincide.
 var together = map[Kind][]Kind{KeepPods: {Setting, Reboot}}
 
-// generator makes the actions of one seed.
+// generator generates the actions of one seed.
 type generator struct {
 	random *rand.Rand
 	shape  Shape
 	model  *Model
-	next   []Kind // that were chosen already
+	next   []Kind // already chosen
 }
 
-// Generate returns the script of a seed. Each action makes sense after those before it.
+// Generate returns the script of a seed. Each action makes sense after the previous ones.
 func Generate(seed uint64, shape Shape) Script {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), shape: shape, model: NewModel(shape)} //nolint:gosec // a seed is to give the same each time
 	var actions []Action
@@ -144,7 +145,7 @@ func (g *generator) between(least, most time.Duration) time.Duration {
 
 func pick[T any](g *generator, from ...T) T { return from[g.random.IntN(len(from))] }
 
-// on chooses one of some hosts.
+// on chooses a host.
 func (g *generator) on(hosts []string) (Action, bool) {
 	if len(hosts) == 0 {
 		return Action{}, false
@@ -152,7 +153,7 @@ func (g *generator) on(hosts []string) (Action, bool) {
 	return Action{Host: pick(g, hosts...)}, true
 }
 
-// spare returns the listed hosts as long as some would stay.
+// spare returns the listed hosts if at least two are listed.
 func (g *generator) spare() []string {
 	if hosts := g.model.listed(g.shape); len(hosts) > 1 {
 		return hosts
@@ -160,7 +161,7 @@ func (g *generator) spare() []string {
 	return nil
 }
 
-// machine is the host of a Machine, where there is one.
+// machine returns the host of a Machine, if there is one.
 func (g *generator) machine() []string {
 	if g.model.Machines == 0 {
 		return nil
@@ -171,7 +172,7 @@ func (g *generator) machine() []string {
 // any returns all hosts.
 func (g *generator) any() []string { return append(g.machine(), g.shape.Hosts...) }
 
-// during lets an action last.
+// during sets a duration.
 func (g *generator) during(a Action, ok bool) (Action, bool) {
 	a.For = g.between(200*time.Millisecond, 8*time.Second)
 	return a, ok
@@ -183,7 +184,7 @@ func (g *generator) ofAPI(number int) (Action, bool) {
 	return g.during(Action{Resource: g.resource(), Number: number}, true)
 }
 
-// hostFault chooses a fault of a host, with parameters that the host gets over when it ends.
+// hostFault chooses a fault of a host, with parameters that the host recovers from after the fault.
 func (g *generator) hostFault() (Action, bool) {
 	a, ok := g.during(g.on(g.any()))
 	fault := pick(g, winhost.AllFaults()...)

@@ -56,7 +56,7 @@ func TestActionsMakeSense(t *testing.T) {
 	}
 }
 
-// A change of a host by the cluster's settings, a restart and pods that cannot be evicted have most to do with each other.
+// A change of a host by the cluster's settings, a restart, and pods that cannot be evicted interact most.
 func TestPodsThatStayMeetASettingAndARestart(t *testing.T) {
 	kept, met := 0, 0
 	for seed := range uint64(200) {

@@ -29,18 +29,17 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Options are what runs have in common.
+// Options are the common options of runs.
 type Options struct {
-	// Releases are the operator's, in their order; at least as many as a shape has.
+	// Releases are the operator's releases in order; at least as many as a shape has.
 	Releases []rig.Release
-	// Limit is how long the end may take until everything is as it was asked for; Quiet is how long nothing may happen
-	// then.
+	// Limit is the timeout for reaching the desired state at the end; Quiet is the required silence afterwards.
 	Limit, Quiet time.Duration
-	// Progress learns what is done, a line each.
+	// Progress receives the actions, one line each.
 	Progress func(format string, arguments ...any)
 }
 
-// lab is a control plane of its own with hosts and an operator, for one run.
+// lab is a separate control plane with hosts and an operator, for one run.
 type lab struct {
 	*rig.Rig
 	options Options
@@ -55,29 +54,30 @@ type lab struct {
 	secrets     canary.Secrets
 
 	model     *Model
-	entries   map[string]string // that windows-instances has besides, or in place of those of hosts
+	entries   map[string]string // additional or replaced entries of windows-instances
 	operators []*rig.Operator
 	endings   []ending
 	revisions []string               // of the API server's store, before each action
 	hosts     map[string]*hostRecord // by computer name
 	moved     int
-	mended    uint64 // the revision from which on nothing is spoiled
+	mended    uint64 // the revision when all faults have ended
 }
 
-// hostRecord is what the harness knows of a host.
+// hostRecord holds the facts of the harness about a host.
 type hostRecord struct {
 	Host
-	machines []*fake.Machine // that it was, the present one last
-	before   fake.Snapshot   // of that one, before anybody listed it
-	// newKey is true when it has shown another host key than before, which its administrator accepts. otherKey is when one
-	// of them is not known.
+	machines []*fake.Machine // all machines of this host, the current one last
+	before   fake.Snapshot   // of the current machine, before it was first listed
+	// newKey is true if the host has presented a new host key, which the administrator accepts. otherKey is true if
+	// the old or the new key is not known.
 	newKey, otherKey bool
-	// poweredOff is true when it was, since it is this machine. instanceDeleted is when an administrator has deleted an instance of it.
+	// poweredOff is true if the current machine was powered off. instanceDeleted is true if an administrator has
+	// deleted an instance of the host.
 	poweredOff, instanceDeleted bool
-	cordoned                    types.UID // of the Node that the user has made unschedulable; "" without
+	cordoned                    types.UID // of the Node that the user has cordoned; "" if none
 }
 
-// logbook takes a log that is written from everywhere.
+// logbook is a log with concurrent writers.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -95,10 +95,10 @@ func (b *logbook) all() []byte {
 	return bytes.Clone(b.text.Bytes())
 }
 
-// verbosity is one that no library goes beyond.
+// verbosity is higher than any level used by libraries.
 const verbosity = 10
 
-// failureDeadline is short, so that what a fault has made fail is over before a run is.
+// failureDeadline is short, so that failures caused by a fault end before the run does.
 const failureDeadline = 5 * time.Minute
 
 // newLab boots everything, until the operator runs and the first hosts are listed.
@@ -126,7 +126,7 @@ func newLab(ctx context.Context, options Options, shape Shape) (l *lab, stop fun
 		if l.history != nil {
 			l.history.Stop()
 		}
-		defer stopClock() // what ends may wait for it
+		defer stopClock() // stopping goroutines may wait for the clock
 		return l.Close()
 	}
 	if err := l.install(ctx); err != nil {
@@ -137,7 +137,7 @@ func newLab(ctx context.Context, options Options, shape Shape) (l *lab, stop fun
 
 func hostOptions(shape Shape) (hosts []rig.HostOptions) {
 	for i, name := range shape.Hosts {
-		// By the fast clock: what Windows takes its time for can be met on the way.
+		// By the fast clock: long operations of Windows can be observed in progress.
 		o := rig.HostOptions{Name: name, ShutdownDelay: 2 * time.Second, RebootDuration: 6 * time.Second,
 			BootDelay: 3 * time.Second, FeatureDuration: 4 * time.Second}
 		if slices.Contains(shape.Named, name) {
@@ -192,10 +192,10 @@ func (l *lab) install(ctx context.Context) error {
 	return l.CreateMachineSet(ctx, machineSet, int32(l.shape.Machines), rig.MachineSetOptions{})
 }
 
-// allHosts returns all that there are and were.
+// allHosts returns all current and former hosts.
 func (l *lab) allHosts() []*rig.Host { return append(l.Hosts(), l.MachineHosts()...) }
 
-// remember makes a host, as it is now, what it must be again after a removal.
+// remember records the current state of a host as the state to restore after a removal.
 func (l *lab) remember(h *rig.Host) error {
 	key, err := h.HostKey()
 	if err != nil {
@@ -213,7 +213,7 @@ func (l *lab) remember(h *rig.Host) error {
 	return nil
 }
 
-// list writes windows-instances as the model has it.
+// list writes the entries of the model to windows-instances.
 func (l *lab) list(ctx context.Context) error {
 	entries := map[string]string{}
 	for _, name := range l.model.listed(l.shape) {
@@ -228,12 +228,12 @@ func (l *lab) list(ctx context.Context) error {
 	return l.SetInstances(ctx, entries)
 }
 
-// instanceOf returns the instance of a host; nil when there is none.
+// instanceOf returns the instance of a host; nil if there is none.
 func (l *lab) instanceOf(ctx context.Context, host string) (*v1alpha1.WindowsInstance, error) {
 	return l.Instance(ctx, host)
 }
 
-// nodeOf returns the Node of a host; nil when there is none.
+// nodeOf returns the Node of a host; nil if there is none.
 func (l *lab) nodeOf(ctx context.Context, host string) (*corev1.Node, error) {
 	if host == l.shape.Impostor {
 		return nil, nil
@@ -246,7 +246,7 @@ func (l *lab) nodeOf(ctx context.Context, host string) (*corev1.Node, error) {
 	return node, err
 }
 
-// release returns the release that the operator is to have.
+// release returns the desired release of the operator.
 func (l *lab) release() rig.Release { return l.options.Releases[l.model.Release] }
 
 // lastLines returns the end of the operator's log.

@@ -15,8 +15,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// tooMany looks at each entry that is new in the policy's status: all that count then, with it, must be within the limit
-// that the same object has. An entry counts until its Node is schedulable again, even if it has ended before.
+// tooMany checks each new entry in the policy's status: together with this entry, all counting entries must be within
+// the limit of the same object. An entry counts until its Node is schedulable again, even if the entry has ended
+// before.
 func (e Evidence) tooMany() (broken []string) {
 	early := map[types.UID]v1alpha1.Disruption{}
 	e.replay(func(before *state, c rig.Change) {
@@ -45,7 +46,7 @@ func (e Evidence) tooMany() (broken []string) {
 	return broken
 }
 
-// counting names what is disturbed at a time.
+// counting returns the names of the disrupted nodes at a time.
 func (s *state) counting(now time.Time, deadline time.Duration, policy *v1alpha1.WindowsDisruptionPolicy,
 	early map[types.UID]v1alpha1.Disruption) (names []string) {
 	for _, d := range policy.Status.Disruptions {
@@ -61,8 +62,8 @@ func (s *state) counting(now time.Time, deadline time.Duration, policy *v1alpha1
 	return names
 }
 
-// noteEarly keeps the entries that end although their nodes are not in service again. A node on its way out stays as it
-// is: its entry may end.
+// noteEarly records the entries that end before their nodes are in service again. A node that is being removed is not
+// recorded: its entry may end.
 func (s *state) noteEarly(early map[types.UID]v1alpha1.Disruption, policy *v1alpha1.WindowsDisruptionPolicy) {
 	for _, d := range policy.Status.Disruptions {
 		delete(early, d.InstanceUID)
@@ -79,7 +80,7 @@ func (s *state) noteEarly(early map[types.UID]v1alpha1.Disruption, policy *v1alp
 	}
 }
 
-// leftUnschedulable reports whether the Node of an entry is to stay one, and is unschedulable for the operator.
+// leftUnschedulable reports whether the Node of an entry is desired and still cordoned by the operator.
 func (s *state) leftUnschedulable(d v1alpha1.Disruption) bool {
 	node := s.nodes["/"+d.Node]
 	if node == nil || !cordonedByOperator(node) {

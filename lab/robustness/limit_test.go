@@ -16,7 +16,7 @@ func TestTheLimitIsThePolicysWhenANodeComesToIt(t *testing.T) {
 	history(instance("a"), instance("b"), policy(1, a), policy(1), policy(1, b)).expect(t, rule, 0)
 	history(instance("a"), instance("b"), policy(2, a, b), policy(1, a, b)).expect(t, rule, 0)                  // lowered afterward
 	history(instance("a"), instance("b"), policy(1, a), policy(1, a, entry("b", time.Hour))).expect(t, rule, 0) // a has failed by then
-	history(instance("b"), policy(1, a, b)).expect(t, rule, 0)                                                  // whose instance is gone counts no more
+	history(instance("b"), policy(1, a, b)).expect(t, rule, 0)                                                  // without an instance, an entry no longer counts
 }
 
 func TestAnEntryThatEndsBeforeItsNodeIsInServiceCounts(t *testing.T) {
@@ -30,8 +30,8 @@ func TestAnEntryThatEndsBeforeItsNodeIsInServiceCounts(t *testing.T) {
 	then(policy(1, b)).expect(t, rule, 1) // in one write
 	then(node("a"), policy(1), policy(1, b)).expect(t, rule, 0)
 	then(policy(1), node("a"), policy(1, b)).expect(t, rule, 0)
-	then(policy(1), policy(1, entry("a", time.Minute))).expect(t, rule, 0) // it has its entry again
+	then(policy(1), policy(1, entry("a", time.Minute))).expect(t, rule, 0) // it has an entry again
 	then(policy(1), policy(1, entry("b", time.Hour))).expect(t, rule, 0)   // it has failed by then
-	then(instance("a", goes), policy(1), policy(1, b)).expect(t, rule, 0)  // it leaves
+	then(instance("a", goes), policy(1), policy(1, b)).expect(t, rule, 0)  // it is being removed
 	then(policy(2), policy(2, b)).expect(t, rule, 0)
 }

@@ -15,26 +15,26 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Wanted is what must be there in the end.
+// Wanted is the desired state at the end.
 type Wanted struct {
 	// Listed and Unlisted are the hosts.
 	Listed, Unlisted []WantedHost
-	// Machines is how many there are to be.
+	// Machines is the desired number of Machines.
 	Machines int
-	// Version is the operator's, and KeyHash that of the SSH key.
+	// Version is the operator's version, and KeyHash the hash of the SSH key.
 	Version, KeyHash string
 }
 
 // WantedHost is a host by the names of its Node and its entry.
 type WantedHost struct {
 	Node, Address string
-	// Cordoned is the UID of the Node that the user has made unschedulable: another Node of its name is schedulable.
+	// Cordoned is the UID of the Node that the user has cordoned: another Node of the same name is schedulable.
 	Cordoned types.UID
-	// Impostor is true for a host that has the name of another's Node.
+	// Impostor is true for a host that has the name of another host's Node.
 	Impostor bool
 }
 
-// There is what the API server has in the end.
+// There is the state of the API server at the end.
 type There struct {
 	Nodes     []corev1.Node
 	Machines  []machinev1.Machine
@@ -43,7 +43,7 @@ type There struct {
 	Policy    v1alpha1.WindowsDisruptionPolicy
 }
 
-// wanted is what the model asks for.
+// wanted returns the desired state of the model.
 func (l *lab) wanted() Wanted {
 	w := Wanted{Machines: l.model.Machines, Version: l.release().Version, KeyHash: l.KeyHash()}
 	for _, h := range l.Hosts() {
@@ -59,7 +59,7 @@ func (l *lab) wanted() Wanted {
 	return w
 }
 
-// Missing compares what is there with what is wanted, and says what is missing or too much.
+// Missing compares the current state with the desired one, and describes the differences.
 func Missing(w Wanted, t There) (missing []string) {
 	for _, host := range w.Listed {
 		i := slices.IndexFunc(t.Instances, func(i v1alpha1.WindowsInstance) bool { return i.Spec.Address == host.Address })
@@ -102,7 +102,7 @@ func Missing(w Wanted, t There) (missing []string) {
 	return append(missing, leftRequests(t.Requests)...)
 }
 
-// machinesLack looks at the Machines of the MachineSet, each of which has an instance of its name.
+// machinesLack checks the Machines of the MachineSet. Each has an instance of the same name.
 func (w Wanted) machinesLack(t There) (missing []string) {
 	if len(t.Machines) != w.Machines {
 		missing = append(missing, fmt.Sprintf("there are %d Machines, want %d", len(t.Machines), w.Machines))
@@ -141,7 +141,7 @@ func instanceLacks(instance *v1alpha1.WindowsInstance) (missing []string) {
 	return missing
 }
 
-// nodeLacks looks at the Node of a listed host.
+// nodeLacks checks the Node of a listed host.
 func (w Wanted) nodeLacks(host WantedHost, nodes []corev1.Node) (missing []string) {
 	i := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == host.Node })
 	if i < 0 {
@@ -171,7 +171,7 @@ func (w Wanted) nodeLacks(host WantedHost, nodes []corev1.Node) (missing []strin
 	return missing
 }
 
-// leftRequests are the operator's own requests for certificates that nobody waits for any more.
+// leftRequests returns the operator's own certificate requests that are still pending although no longer needed.
 func leftRequests(requests []certificatesv1.CertificateSigningRequest) (left []string) {
 	for _, r := range requests {
 		if strings.HasPrefix(r.Name, "wmco-") && len(r.Status.Conditions) == 0 {

@@ -5,45 +5,45 @@ import (
 	"time"
 )
 
-// Shape is what a run has to play with.
+// Shape is the environment of a run.
 type Shape struct {
 	// Hosts are the computer names of all hosts. The first Listed are listed at the start.
 	Hosts  []string `json:"hosts"`
 	Listed int      `json:"listed"`
-	// Named are those that windows-instances lists by a DNS name.
+	// Named are the hosts that windows-instances lists by a DNS name.
 	Named []string `json:"named,omitempty"`
-	// Impostor is the host among them with the computer name of a Linux node, which may never become a node; "" without.
+	// Impostor is the host with the computer name of a Linux node, which may never become a node; "" for none.
 	Impostor string `json:"impostor,omitempty"`
-	// Machines is how many Machines a MachineSet has at the start; without one, if 0, there is no Machine API.
+	// Machines is the number of Machines of the MachineSet at the start; if it is 0, there is no Machine API.
 	Machines int `json:"machines,omitempty"`
-	// Elects is true when operators elect a leader.
+	// Elects is true if operators elect a leader.
 	Elects bool `json:"elects,omitempty"`
-	// Releases is how many releases of the operator there are.
+	// Releases is the number of releases of the operator.
 	Releases int `json:"releases"`
-	// Actions is how many Generate makes.
+	// Actions is the number of actions that Generate creates.
 	Actions int `json:"actions,omitempty"`
 }
 
-// youngestMachine names, in place of a computer name, the host of the Machine that the MachineSet has made last.
+// youngestMachine stands for the host of the Machine that the MachineSet has created last.
 const youngestMachine = "the youngest Machine"
 
-// Model is what administrators have asked for. Faults change nothing of it.
+// Model is the state requested by administrators. Faults do not change it.
 type Model struct {
 	// Listed are hosts by computer name.
 	Listed map[string]bool
-	// MaxUnavailable is the policy's.
+	// MaxUnavailable is the limit in the policy.
 	MaxUnavailable int
-	// MaxPods is the setting of the workers' kubelets, 0 without one.
+	// MaxPods is the setting of the workers' kubelets, 0 if unset.
 	MaxPods int
-	// Machines is how many the MachineSet is to have.
+	// Machines is the desired number of Machines of the MachineSet.
 	Machines int
-	// Release is the operator's.
+	// Release is the number of the operator's release.
 	Release int
-	// Rotated is true when the SSH key was changed.
+	// Rotated is true if the SSH key was changed.
 	Rotated bool
 }
 
-// NewModel is what is asked for at the start.
+// NewModel returns the requested state at the start.
 func NewModel(s Shape) *Model {
 	m := &Model{Listed: map[string]bool{}, MaxUnavailable: 1, Machines: s.Machines}
 	for _, host := range s.Hosts[:s.Listed] {
@@ -52,7 +52,7 @@ func NewModel(s Shape) *Model {
 	return m
 }
 
-// Apply makes an action part of what is asked for.
+// Apply applies an action to the requested state.
 func (m *Model) Apply(a Action) {
 	switch a.Kind {
 	case ListHost:
@@ -72,7 +72,7 @@ func (m *Model) Apply(a Action) {
 	}
 }
 
-// listed returns the listed hosts, and unlisted the others, in the order of the shape.
+// listed returns the listed hosts, and unlisted the remaining hosts, in the order of the shape.
 func (m *Model) listed(s Shape) []string { return m.where(s, true) }
 
 func (m *Model) unlisted(s Shape) []string { return m.where(s, false) }
@@ -81,7 +81,7 @@ func (m *Model) where(s Shape, listed bool) []string {
 	return slices.DeleteFunc(slices.Clone(s.Hosts), func(host string) bool { return m.Listed[host] != listed })
 }
 
-// Length returns how long the actions take, without the time that they need themselves.
+// Length returns the total pauses of the actions, without their own run time.
 func Length(actions []Action) (total time.Duration) {
 	for _, a := range actions {
 		total += a.Pause

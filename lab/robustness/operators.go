@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// election is one that a cut of the API server can end.
+// election is short enough to be lost when the API server is cut off.
 var election = operator.Election{Lease: 8 * time.Second, RenewDeadline: 6 * time.Second, Retry: time.Second}
 
 // startOperator starts one more operator.
@@ -29,7 +29,7 @@ func (l *lab) startOperator() error {
 	return err
 }
 
-// startIfNone starts an operator, unless something else has.
+// startIfNone starts an operator unless another is running.
 func (l *lab) startIfNone(context.Context) error {
 	if len(l.operators) > 0 {
 		return nil
@@ -37,7 +37,7 @@ func (l *lab) startIfNone(context.Context) error {
 	return l.startOperator()
 }
 
-// killOperators kills all that run.
+// killOperators kills all running operators.
 func (l *lab) killOperators() {
 	for _, o := range l.operators {
 		o.Kill()
@@ -45,15 +45,15 @@ func (l *lab) killOperators() {
 	l.operators = nil
 }
 
-// stopOperators asks all that run to end, and waits for that.
+// stopOperators stops all running operators and waits for their end.
 func (l *lab) stopOperators() {
 	for _, o := range l.operators {
-		_ = o.Stop() // it may have ended by an error before, or for want of an API server
+		_ = o.Stop() // may have failed before, or without an API server
 	}
 	l.operators = nil
 }
 
-// reapOperators starts an operator again that has ended by itself, as a kubelet does with a container.
+// reapOperators restarts an operator that has exited by itself, as a kubelet does with a container.
 func (l *lab) reapOperators() error {
 	running := len(l.operators)
 	l.operators = slices.DeleteFunc(l.operators, func(o *rig.Operator) bool {
@@ -81,7 +81,7 @@ func (l *lab) stopOperator(context.Context, Action) (func(context.Context) error
 	return l.startIfNone, nil
 }
 
-// raise ends the operator and starts one of another release, as a Deployment with the strategy Recreate does.
+// raise replaces the operator with another release, as a Deployment with the strategy Recreate does.
 func (l *lab) raise(_ context.Context, a Action) (func(context.Context) error, error) {
 	if a.Number >= len(l.options.Releases) {
 		return nil, nil
@@ -91,7 +91,7 @@ func (l *lab) raise(_ context.Context, a Action) (func(context.Context) error, e
 	return nil, l.startOperator()
 }
 
-// second starts another operator, and kills the first or the second of them in the end.
+// second starts another operator, and kills the first or the second operator at the end.
 func (l *lab) second(_ context.Context, a Action) (func(context.Context) error, error) {
 	if len(l.operators) != 1 {
 		return nil, nil
@@ -102,7 +102,8 @@ func (l *lab) second(_ context.Context, a Action) (func(context.Context) error, 
 	doomed := l.operators[a.Number]
 	return func(ctx context.Context) error {
 		doomed.Kill()
-		// It may have been killed before, with the other one; or the other one has ended by itself.
+		// It may have been killed before, together with the other operator, or the other operator has exited by
+		// itself.
 		if at := slices.Index(l.operators, doomed); at >= 0 {
 			l.operators = slices.Delete(l.operators, at, at+1)
 			return l.startIfNone(ctx)
@@ -111,7 +112,7 @@ func (l *lab) second(_ context.Context, a Action) (func(context.Context) error, 
 	}, nil
 }
 
-// noteRevision notes what the API server's store holds now.
+// noteRevision records the current revision of the API server's store.
 func (l *lab) noteRevision(ctx context.Context) error {
 	var some corev1.ConfigMapList
 	if err := l.Client.List(ctx, &some, client.InNamespace(l.Namespace()), client.Limit(1)); err != nil {
@@ -121,8 +122,8 @@ func (l *lab) noteRevision(ctx context.Context) error {
 	return nil
 }
 
-// staleStart has the operator travel in time, as Sieve does (https://github.com/sieve-project/sieve): after a restart it
-// reads from an API server that lags behind the one that it has read from before.
+// staleStart makes the operator travel in time, as Sieve does (https://github.com/sieve-project/sieve): after a
+// restart the operator reads from an API server that lags behind the previous one.
 func (l *lab) staleStart(_ context.Context, a Action) (func(context.Context) error, error) {
 	at := l.revisions[max(0, len(l.revisions)-1-a.Number)]
 	l.killOperators()

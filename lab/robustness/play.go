@@ -15,13 +15,13 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// ending is what ends an action that lasts.
+// ending ends an action with a duration.
 type ending struct {
 	due time.Time
 	do  func(ctx context.Context) error
 }
 
-// play does the actions in their order.
+// play runs the actions in order.
 func (l *lab) play(ctx context.Context, actions []Action) error {
 	for _, a := range actions {
 		if err := l.wait(ctx, a.Pause); err != nil {
@@ -41,10 +41,10 @@ func (l *lab) play(ctx context.Context, actions []Action) error {
 	return nil
 }
 
-// tick is how often it is looked at what is due.
+// tick is the interval of checks for due endings.
 const tick = 100 * time.Millisecond
 
-// wait lets time pass, and ends what is due meanwhile.
+// wait waits, and runs due endings meanwhile.
 func (l *lab) wait(ctx context.Context, pause time.Duration) error {
 	for until := time.Now().Add(pause); ; {
 		if err := l.endWhatIs(ctx, func(e ending) bool { return !time.Now().Before(e.due) }); err != nil {
@@ -80,10 +80,10 @@ func (l *lab) endWhatIs(ctx context.Context, due func(ending) bool) error {
 	return nil
 }
 
-// doer does an action, and returns what ends it, nil for one that is over at once.
+// doer runs an action. It returns the function that ends the action, nil for an action without duration.
 type doer func(l *lab, ctx context.Context, a Action) (end func(ctx context.Context) error, err error)
 
-// do does an action. One that makes no sense now, because a shrunk list lacks what came before, does nothing.
+// do runs an action. An action does nothing if it makes no sense now because the shrunk list lacks earlier actions.
 func (l *lab) do(ctx context.Context, a Action) (func(context.Context) error, error) {
 	do, known := doers[a.Kind]
 	if !known {
@@ -117,7 +117,7 @@ var doers = map[Kind]doer{
 	WrongClock: (*lab).wrongClock, MoveHost: (*lab).move, Reinstall: (*lab).reinstall, ForgeRequest: (*lab).forge,
 }
 
-// ofAPI spoils what passes between operator and API server.
+// ofAPI injects a fault between operator and API server.
 func ofAPI(fault func(Action) apiproxy.Fault) doer {
 	return func(l *lab, _ context.Context, a Action) (func(context.Context) error, error) {
 		remove := l.proxy.Add(a.Resource, fault(a))
@@ -129,7 +129,7 @@ func (l *lab) restartAPI(ctx context.Context, _ Action) (func(context.Context) e
 	return nil, l.Cluster().Restart(ctx)
 }
 
-// host returns the host that an action concerns; nil where there is none now.
+// host returns the host of an action; nil if it does not exist now.
 func (l *lab) host(name string) *rig.Host {
 	if name != youngestMachine {
 		return l.Host(name)
@@ -154,7 +154,7 @@ func (l *lab) hostFault(_ context.Context, a Action) (func(context.Context) erro
 	parameters := fault.Example()
 	parameters.Bytes = int64(a.Number)
 	if fault == winhost.ChangedHostKey {
-		// An operator that connects for the first time meanwhile pins that key.
+		// An operator that first connects meanwhile pins that key.
 		l.hosts[a.Host].newKey, l.hosts[a.Host].otherKey = true, true
 	}
 	mend := h.Inject(fault, parameters)
@@ -180,7 +180,7 @@ func (l *lab) powerOff(_ context.Context, a Action) (func(context.Context) error
 
 func (l *lab) crashService(_ context.Context, a Action) (func(context.Context) error, error) {
 	if h := l.host(a.Host); h != nil {
-		_ = h.Machine().CrashService(a.Text, 1) // one that does not run cannot crash
+		_ = h.Machine().CrashService(a.Text, 1) // a stopped service cannot crash
 	}
 	return nil, nil
 }
@@ -204,7 +204,7 @@ func (l *lab) move(ctx context.Context, a Action) (func(context.Context) error, 
 	return nil, l.MoveHost(ctx, l.Host(a.Host), address)
 }
 
-// reinstall installs a host anew. Its administrator accepts the new key when the operator asks for that.
+// reinstall reinstalls a host. The administrator accepts the new key when the operator requests it.
 func (l *lab) reinstall(ctx context.Context, a Action) (func(context.Context) error, error) {
 	h := l.Host(a.Host)
 	if err := l.rememberKubeletKeys(h); err != nil {
@@ -217,7 +217,7 @@ func (l *lab) reinstall(ctx context.Context, a Action) (func(context.Context) er
 	return nil, l.remember(h)
 }
 
-// patchInstance merges a patch into the instance of a host, where there is one.
+// patchInstance merges a patch into the instance of a host, if there is one.
 func (l *lab) patchInstance(ctx context.Context, host, patch string) error {
 	instance, err := l.instanceOf(ctx, host)
 	if err != nil || instance == nil {
@@ -232,7 +232,7 @@ func (l *lab) patchPolicy(ctx context.Context, patch string) error {
 	return l.Client.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// annotation is a patch that sets one.
+// annotation returns a patch that sets an annotation.
 func annotation(name, value string) string {
 	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, name, value)
 }

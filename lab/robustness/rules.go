@@ -19,7 +19,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// ungated looks at nodes that worked. One that does not, or was never proven to, is drained for a removal without asking.
+// ungated checks nodes that worked. A node that does not work, or was never verified, is drained for a removal
+// without a disruption slot.
 func (e Evidence) ungated() (broken []string) {
 	e.replay(func(before *state, c rig.Change) {
 		node, ok := c.Object.(*corev1.Node)
@@ -36,11 +37,11 @@ func (e Evidence) ungated() (broken []string) {
 	return broken
 }
 
-// restartTolerance is how far apart a host's restart and the history of the API may be, by a clock that is ten times as
-// fast as the real one.
+// restartTolerance is the maximum difference between a host's restart and the history of the API, by a clock that is
+// ten times as fast as the real one.
 const restartTolerance = 2 * time.Minute
 
-// restartedUngated looks at restarts of hosts whose nodes were in service all the time around.
+// restartedUngated checks restarts of hosts with nodes that were continuously in service around that time.
 func (e Evidence) restartedUngated() (broken []string) {
 	for _, restart := range e.Restarts {
 		served, gated, seen := true, false, false
@@ -55,8 +56,8 @@ func (e Evidence) restartedUngated() (broken []string) {
 	return broken
 }
 
-// inService reports whether a node works, and the operator keeps no pods away. That a user does changes nothing of what
-// the operator may do to it.
+// inService reports whether a node works, and the operator keeps no pods off the node. A cordon by a user does not
+// change the operator's permissions for the node.
 func inService(node *corev1.Node) bool {
 	return nodeReady(node) && !cordonedByOperator(node) &&
 		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
@@ -102,7 +103,7 @@ func (e Evidence) foreignHostKeys() (broken []string) {
 	return broken
 }
 
-// unacceptedHostKeys looks at each instance whose pinned key becomes another one than it ever had.
+// unacceptedHostKeys checks each instance with a pinned key that changes to a different key.
 func (e Evidence) unacceptedHostKeys() (broken []string) {
 	pinned := map[types.UID]string{}
 	e.replay(func(before *state, c rig.Change) {
@@ -121,7 +122,7 @@ func (e Evidence) unacceptedHostKeys() (broken []string) {
 	return broken
 }
 
-// foreignCertificates looks at each request that was approved.
+// foreignCertificates checks each approved request.
 func (e Evidence) foreignCertificates() (broken []string) {
 	for _, c := range e.Changes {
 		request, ok := c.Object.(*certificatesv1.CertificateSigningRequest)
@@ -147,7 +148,7 @@ func (e Evidence) foreignRequest(request *certificatesv1.CertificateSigningReque
 		return err.Error()
 	}
 	if strings.HasPrefix(asked.Subject.CommonName, "system:ovn-node:") {
-		return "" // the cluster's own approver looks at these
+		return "" // the cluster's own approver checks these
 	}
 	node, ok := strings.CutPrefix(asked.Subject.CommonName, "system:node:")
 	host, ours := e.Hosts[node]
@@ -173,7 +174,7 @@ func (e Evidence) foreignRequest(request *certificatesv1.CertificateSigningReque
 	return ""
 }
 
-// speechless looks at each status of the present spec.
+// speechless checks each status of the current spec.
 func (e Evidence) speechless() (broken []string) {
 	for _, c := range e.Changes {
 		instance, ok := c.Object.(*v1alpha1.WindowsInstance)
@@ -211,7 +212,8 @@ func (e Evidence) foreignNodes() (broken []string) {
 	return broken
 }
 
-// mostFlaps is how often an instance may lose Ready after everything is mended: once for each change that has waited.
+// mostFlaps is the maximum number of times that an instance may lose Ready after all faults have ended: once for each
+// pending change.
 const mostFlaps = 3
 
 func (e Evidence) flaps() (broken []string) {

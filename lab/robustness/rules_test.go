@@ -28,7 +28,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// past makes a history: each object is changed a minute after the one before.
+// past creates a history: each object is changed a minute after the previous one.
 type past struct {
 	Evidence
 }
@@ -58,7 +58,7 @@ func history(objects ...client.Object) past {
 	return p
 }
 
-// expect checks how often a rule is broken.
+// expect checks the number of violations of a rule.
 func (p past) expect(t *testing.T, sentence string, times int) {
 	t.Helper()
 	var got []string
@@ -111,7 +111,7 @@ func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
 	history(node("a"), policy(1, entry("b", 0)), node("a", cordoned)).expect(t, cordon, 1)
 	history(node("a"), node("a", cordoned), node("a", cordoned)).expect(t, cordon, 1)
 	history(node("a", func(n *corev1.Node) { n.Status.Conditions = nil }), node("a", cordoned)).expect(t, cordon, 0)
-	history(node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true })).expect(t, cordon, 0) // the user's
+	history(node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true })).expect(t, cordon, 0) // cordoned by the user
 
 	const restart = "a host in service restarts only with an entry in the policy's status"
 	for _, test := range []struct {
@@ -121,7 +121,7 @@ func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
 		{[]client.Object{node("a"), policy(1)}, 1},
 		{[]client.Object{node("a"), policy(1, entry("a", 0))}, 0},
 		{[]client.Object{node("a", func(n *corev1.Node) { n.Status.Conditions = nil }), policy(1)}, 0},
-		{[]client.Object{node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true }), policy(1)}, 1}, // for a user
+		{[]client.Object{node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true }), policy(1)}, 1}, // cordoned by a user
 		{[]client.Object{policy(1), policy(1)}, 0},
 	} {
 		p := history(append(test.before, node("b"))...)
@@ -132,7 +132,7 @@ func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
 		objects []client.Object
 		broken  int
 	}{
-		{[]client.Object{node("a")}, 1}, // nothing happens around it
+		{[]client.Object{node("a")}, 1}, // no events around the restart
 		{[]client.Object{node("a"), policy(1, entry("a", 0))}, 0},
 		{[]client.Object{policy(1), node("a", func(n *corev1.Node) { n.Status.Conditions = nil })}, 0},
 		{[]client.Object{policy(1)}, 0},
@@ -140,10 +140,10 @@ func TestANodeIsDisturbedWithAnEntryOnly(t *testing.T) {
 		p := history(test.objects...)
 		p.Restarts = []Restart{{"a", noon.Add(time.Hour)}}
 		p.expect(t, restart, test.broken)
-		p.Restarts[0].At = noon.Add(-time.Hour) // before anything is known
+		p.Restarts[0].At = noon.Add(-time.Hour) // before any known state
 		p.expect(t, restart, 0)
 	}
-	// The last change around it.
+	// The last change around the restart.
 	for _, last := range []client.Object{policy(1, entry("a", 0)), node("a", func(n *corev1.Node) { n.Status.Conditions = nil })} {
 		p := history(node("a"), node("b"), node("b"), last)
 		p.Restarts = []Restart{{"a", noon.Add(2 * time.Minute)}}
@@ -174,7 +174,7 @@ func TestNamesAndHostKeys(t *testing.T) {
 	const taken = "a changed host key is taken only when an administrator has accepted it"
 	first := instance("a", pinned("SHA256:a"))
 	history(first, instance("a", pinned("SHA256:b"))).expect(t, taken, 1)
-	history(first, instance("a"), instance("a", pinned("SHA256:b"))).expect(t, taken, 1) // it was forgotten meanwhile
+	history(first, instance("a"), instance("a", pinned("SHA256:b"))).expect(t, taken, 1) // unpinned meanwhile
 	history(first, instance("a", pinned("SHA256:a"), accepts("SHA256:b")), instance("a", pinned("SHA256:b"))).expect(t, taken, 0)
 	history(first, instance("a", pinned("SHA256:a"), accepts("SHA256:c")), instance("a", pinned("SHA256:b"))).expect(t, taken, 1)
 	history(first, instance("a", pinned("SHA256:b"), other)).expect(t, taken, 0) // another object of the name
@@ -207,7 +207,7 @@ func TestACertificateOfAnother(t *testing.T) {
 	own, other := []net.IP{net.ParseIP("10.0.0.1")}, []net.IP{net.ParseIP("10.0.0.2")}
 	const a = "system:node:a"
 	history(request(t, a, a, []string{"a", "a.example.com"}, own, true)).expect(t, rule, 0)
-	history(request(t, a, a, nil, other, false)).expect(t, rule, 0) // nobody has approved it
+	history(request(t, a, a, nil, other, false)).expect(t, rule, 0) // not approved
 	history(request(t, a, a, nil, other, true)).expect(t, rule, 1)
 	history(request(t, a, a, []string{"b"}, nil, true)).expect(t, rule, 1)
 	history(request(t, a, "system:node:b", nil, nil, true)).expect(t, rule, 1)
@@ -234,7 +234,7 @@ func TestAnInstanceThatSaysNothing(t *testing.T) {
 		}))
 	}
 	down := metav1.Condition{Type: "Reachable", Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "It is off."}
-	says("", "").expect(t, rule, 0) // it was made just now
+	says("", "").expect(t, rule, 0) // just created
 	says("Unreachable", "The operator retries.", down).expect(t, rule, 0)
 	says("Unreachable", "", down).expect(t, rule, 1)
 	says("Ready", "", down).expect(t, rule, 1)
@@ -273,7 +273,7 @@ func TestASecretThatIsGoneAgainWasSeen(t *testing.T) {
 		t.Error(exposed)
 	}
 	p := history(says("fine"), says("look: c2VjcmV0"), says("still: c2VjcmV0"), says("fine"))
-	p.Changes = append(p.Changes, rig.Change{Kind: kindInstance, Name: "wmco/a"}) // its end
+	p.Changes = append(p.Changes, rig.Change{Kind: kindInstance, Name: "wmco/a"}) // its deletion
 	if exposed := exposedIn(p.Changes, secrets); len(exposed) != 1 || !strings.Contains(exposed[0], "the key") {
 		t.Error(exposed)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// disturbedUndrained looks at what verbs do to pods on nodes in service: Ready all the time shortly before, and without the
-// operator's start-up taint. A pod that was there before, and is not asked to end soon after, was disturbed. As for
-// restarts, pods count neither where a user lets them come, nor on a Node that was deleted.
+// disturbedUndrained checks the effects of agent commands on pods of nodes in service: continuously Ready shortly
+// before, and without the operator's start-up taint. A pod that existed before and is not being deleted soon after
+// was disrupted. As for restarts, pods do not count if a user has uncordoned the Node, or if the Node was deleted.
 func (e Evidence) disturbedUndrained() (broken []string) {
 	for _, d := range e.Disturbances {
 		exempt := false
@@ -46,7 +46,7 @@ func (e Evidence) disturbedUndrained() (broken []string) {
 	return broken
 }
 
-// drainTimedOut reports whether the last drain of a Node ended with its time.
+// drainTimedOut reports whether the last drain of a Node timed out.
 func (s *state) drainTimedOut(node string) bool {
 	for _, instance := range s.instances {
 		if ref := instance.Status.NodeRef; ref != nil && ref.Name == node && instance.Status.FailedChange != nil && instance.Status.FailedChange.DrainTimedOut {
@@ -56,10 +56,12 @@ func (s *state) drainTimedOut(node string) bool {
 	return false
 }
 
-// overlapTolerance is how late the end of a session may be noted on a host, by the clock of restartTolerance.
+// overlapTolerance is the maximum delay until the end of a session is recorded on a host, by the clock of
+// restartTolerance.
 const overlapTolerance = 2 * time.Second
 
-// overlapping looks at verbs that an operator begins on a host before it has the answer of another one, or has given it up.
+// overlapping checks for agent commands that an operator starts on a host before the result of another command is
+// returned or no longer awaited.
 func (e Evidence) overlapping() (broken []string) {
 	verbs := slices.SortedStableFunc(slices.Values(e.Verbs), func(x, y Verb) int { return x.From.Compare(y.From) })
 	for i, second := range verbs {

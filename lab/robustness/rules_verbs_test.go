@@ -21,7 +21,7 @@ import (
 
 func TestNoVerbDisturbsPodsThatCanBeEvicted(t *testing.T) {
 	const sentence = "no verb disturbs pods that can be evicted on a node in service, unless the drain has timed out"
-	// Objects follow each other by a minute. The verb disturbs pods just after the last but one of five.
+	// Objects follow each other by a minute. The command disrupts pods just after the last but one of five.
 	disturbed := func(objects ...client.Object) past {
 		p := history(objects...)
 		for range 4 { // time passes

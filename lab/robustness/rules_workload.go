@@ -9,14 +9,14 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// lifeBefore is how long a pod must have been on a node for a restart to concern it, and lifeAfter how late its end may be
-// seen; both by the clock of restartTolerance.
+// lifeBefore is the minimum time of a pod on a node for a restart to affect the pod, and lifeAfter the maximum delay
+// until its end is observed; both by the clock of restartTolerance.
 const lifeBefore, lifeAfter = 5 * time.Second, 30 * time.Second
 
-// restartedUndrained looks at restarts with an entry in the policy's status, of hosts whose nodes were Ready before, and
-// were still there. A pod that was there before, and is not asked to end after it, has lived through one. Where a user
-// has made a node schedulable that the operator drains, pods come in spite of that. Pods of a Node that was deleted are
-// no longer to be drained: their host is no node.
+// restartedUndrained checks restarts with an entry in the policy's status, of hosts with an existing Node that was
+// Ready before. A pod that existed before and is not being deleted afterwards has survived the restart. If a user has
+// uncordoned a node that the operator drains, new pods may arrive and are ignored. Pods of a deleted Node need no
+// drain: their host is no node.
 func (e Evidence) restartedUndrained() (broken []string) {
 	for _, restart := range e.Restarts {
 		gated, uncordoned := false, false
@@ -48,7 +48,7 @@ func (e Evidence) restartedUndrained() (broken []string) {
 	return broken
 }
 
-// podsOn returns the workload's pods on a node that are not asked to end.
+// podsOn returns the workload's pods on a node that are not being deleted.
 func (s *state) podsOn(node string) map[string]*corev1.Pod {
 	pods := map[string]*corev1.Pod{}
 	for name, pod := range s.pods {

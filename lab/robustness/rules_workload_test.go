@@ -67,15 +67,15 @@ func TestAPodIsLookedForWhereverTheLastChangeIs(t *testing.T) {
 		p.Restarts = []Restart{{"a", noon.Add(after)}}
 		return p
 	}
-	restarted(time.Hour, a, web, policy(1, entry("a", 0))).expect(t, sentence, 1) // nothing happens for long, neither before nor after
+	restarted(time.Hour, a, web, policy(1, entry("a", 0))).expect(t, sentence, 1) // no events for a long time, neither before nor after
 	restarted(time.Hour, a, policy(1, entry("a", 0)), web).expect(t, sentence, 1)
 	restarted(time.Hour, a, web, policy(1)).expect(t, sentence, 0)
-	// The last change before it is the deletion of the Node, whose pods the API server has for a while.
+	// The last change before the restart is the deletion of the Node. The API server keeps the pods for a while.
 	for _, before := range []time.Duration{30 * time.Second, lifeBefore / 2} {
 		p := restarted(3*time.Minute+before, a, web, policy(1, entry("a", 0)), node("a"), node("b"))
 		p.Changes[3].Object = nil
 		p.expect(t, sentence, 0)
-		p.Restarts[0].At = p.Changes[3].At.Add(-time.Second) // it is deleted afterwards
+		p.Restarts[0].At = p.Changes[3].At.Add(-time.Second) // deleted afterwards
 		p.expect(t, sentence, 1)
 	}
 }

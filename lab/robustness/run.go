@@ -12,21 +12,21 @@ import (
 	"github.com/windows-machine-config/wmco/lab/audit"
 )
 
-// Report is what a run has found.
+// Report is the result of a run.
 type Report struct {
 	Script     Script
 	Violations []Violation
-	// Log is the end of the operator's log, where there are violations or an error.
+	// Log is the end of the operator's log, if there are violations or an error.
 	Log string
-	// Traces are what programs on hosts have written and where goroutines wait, where a run did not settle.
+	// Traces are the logs of programs on hosts and the stacks of goroutines, if a run did not settle.
 	Traces string
-	// Changes and so on are how much was judged.
+	// Changes and the following fields are the numbers of judged items.
 	Changes, Requests, Restarts, Verbs, Disturbances int
-	// Settled is how long it took until everything was as it was asked for, after the last action.
+	// Settled is the time from the last action until the desired state was reached.
 	Settled time.Duration
 }
 
-// String returns what is to be known of a failed run.
+// String returns the description of a failed run.
 func (r Report) String() string {
 	var b strings.Builder
 	for _, v := range r.Violations {
@@ -41,15 +41,15 @@ const (
 	hides     = "no secret is where anybody could read it"
 )
 
-// Repeats reports whether a run has broken a rule again that another one broke: shrinking must not go from one bug to
-// another.
+// Repeats reports whether a run has violated a rule that the other run also violated: shrinking must not switch from
+// one bug to another.
 func (r Report) Repeats(other Report) bool {
 	return slices.ContainsFunc(r.Violations, func(v Violation) bool {
 		return slices.ContainsFunc(other.Violations, func(o Violation) bool { return o.Rule == v.Rule })
 	})
 }
 
-// Run plays a script in a lab of its own, and judges. The error is one of the lab, and not of the product.
+// Run plays a script in a separate lab, and judges the result. The error is an error of the lab, not of the product.
 func Run(ctx context.Context, options Options, script Script) (report Report, err error) {
 	report.Script = script
 	l, stop, err := newLab(ctx, options, script.Shape)
@@ -98,7 +98,7 @@ func Run(ctx context.Context, options Options, script Script) (report Report, er
 	return report, nil
 }
 
-// logLines are how many a report keeps: the whole of a run, usually.
+// logLines is the maximum number of log lines in a report: usually the complete run.
 const logLines = 200_000
 
 func (r *Report) add(rule string, broken []string) {
@@ -107,7 +107,7 @@ func (r *Report) add(rule string, broken []string) {
 	}
 }
 
-// evidence collects what Judge looks at.
+// evidence collects the input of Judge.
 func (l *lab) evidence(ctx context.Context) (Evidence, error) {
 	initial, later, err := l.history.Changes(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (l *lab) evidence(ctx context.Context) (Evidence, error) {
 		}
 		name := h.NodeName()
 		if h.Options.Name == l.shape.Impostor {
-			name, host.Names = "the impostor", nil // the Node of its name is another's
+			name, host.Names = "the impostor", nil // the Node of this name belongs to another host
 		}
 		e.Hosts[name] = host
 		for _, machine := range record.machines {
@@ -141,7 +141,7 @@ func (l *lab) evidence(ctx context.Context) (Evidence, error) {
 	return e, nil
 }
 
-// addHost adds what the journal of a host says.
+// addHost adds the entries of a host's journal.
 func (e *Evidence) addHost(node string, journal []fake.Entry, made *connections) {
 	for _, entry := range journal {
 		if entry.Kind == fake.KindReboot {
@@ -151,7 +151,7 @@ func (e *Evidence) addHost(node string, journal []fake.Entry, made *connections)
 	e.addVerbs(node, journal, made)
 }
 
-// addVerbs adds what operators have had the host do.
+// addVerbs adds the operators' agent commands on the host.
 func (e *Evidence) addVerbs(node string, journal []fake.Entry, made *connections) {
 	e.Verbs = append(e.Verbs, made.verbs(node, journal)...)
 	e.Disturbances = append(e.Disturbances, disturbances(node, journal)...)

@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// Script is all that a run plays: actions, and the shape that they are for.
+// Script is the complete input of a run: actions, and their shape.
 type Script struct {
 	Shape   Shape
 	Actions []Action
 }
 
-// String returns the script as Parse reads it: the shape in the first line, and an action in each other one.
+// String returns the script in the format of Parse: the shape in the first line, and one action in each further line.
 func (s Script) String() string {
 	var b strings.Builder
 	text, err := json.Marshal(s.Shape)
 	if err != nil {
-		return err.Error() // it has strings and numbers only
+		return err.Error() // impossible for strings and numbers
 	}
 	b.Write(append(text, '\n'))
 	for _, a := range s.Actions {
@@ -31,7 +31,7 @@ func (s Script) String() string {
 	return b.String()
 }
 
-// Parse reads a script.
+// Parse parses a script.
 func Parse(r io.Reader) (s Script, err error) {
 	scanner, first := bufio.NewScanner(r), true
 	for scanner.Scan() {

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// mend ends all that lasts, has all hosts run, and leaves one operator.
+// mend ends all lasting actions, boots all hosts, and keeps one operator.
 func (l *lab) mend(ctx context.Context) error {
 	if err := l.endWhatIs(ctx, func(ending) bool { return true }); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (l *lab) mend(ctx context.Context) error {
 	return nil
 }
 
-// noteMended has the revision of the last change until now.
+// noteMended records the revision of the last change so far.
 func (l *lab) noteMended(ctx context.Context) error {
 	initial, later, err := l.history.Changes(ctx)
 	for _, c := range append(initial[:len(initial):len(initial)], later...) {
@@ -52,10 +52,10 @@ func (l *lab) noteMended(ctx context.Context) error {
 	return err
 }
 
-// settle waits until everything is as it was asked for, and does what the documents tell an administrator to do. It
-// returns what is missing at the limit.
+// settle waits until the desired state is reached, and performs the documented actions of an administrator. It
+// returns the differences at the limit.
 func (l *lab) settle(ctx context.Context) ([]string, error) {
-	left := time.Now() // since when nobody works on hosts any more
+	left := time.Now() // time since which the operator no longer changes hosts
 	for deadline := time.Now().Add(l.options.Limit); ; {
 		missing, given, err := l.missing(ctx)
 		if err != nil || len(missing) == 0 {
@@ -76,11 +76,12 @@ func (l *lab) settle(ctx context.Context) ([]string, error) {
 	}
 }
 
-// givenBack is how long a host may still change after its instance is gone: nobody works on it any more.
+// givenBack is the maximum time for changes of a host after its instance is deleted, when the operator no longer
+// works on the host.
 const givenBack = 10 * time.Second
 
-// administer accepts the present host keys of hosts that have shown others, and has changes tried again that have failed
-// because of what is mended now.
+// administer accepts the current host keys of hosts with new keys, and retries changes that have failed because of
+// faults that have ended.
 func (l *lab) administer(ctx context.Context) error {
 	for _, host := range l.shape.Hosts {
 		instance, err := l.instanceOf(ctx, host)
@@ -106,8 +107,8 @@ func (l *lab) administer(ctx context.Context) error {
 	return nil
 }
 
-// missing reads what there is, and compares it with what was asked for. given is true when the API server has all that
-// was asked for, and only hosts differ from what they were.
+// missing reads the current state, and compares it with the desired state. given is true if the API server has
+// reached the desired state, and only hosts differ from their original state.
 func (l *lab) missing(ctx context.Context) (missing []string, given bool, err error) {
 	in := client.InNamespace(l.Namespace())
 	var nodes corev1.NodeList
@@ -136,7 +137,7 @@ func (l *lab) missing(ctx context.Context) (missing []string, given bool, err er
 	if missing = Missing(l.wanted(), there); len(missing) > 0 {
 		return missing, false, nil
 	}
-	for _, h := range l.Hosts() { // last: a look at a whole drive
+	for _, h := range l.Hosts() { // last, because it reads a complete drive
 		if !l.model.Listed[h.Options.Name] {
 			if diff := l.difference(h); diff != "" {
 				missing = append(missing, fmt.Sprintf("host %s is not as it was (-before +after):\n%s", h.Options.Name, diff))
@@ -146,10 +147,10 @@ func (l *lab) missing(ctx context.Context) (missing []string, given bool, err er
 	return missing, true, nil
 }
 
-// authorizedKeys are where a new key is added, and never taken away.
+// authorizedKeys is the file of authorized keys: new keys are added, and old keys are never removed.
 const authorizedKeys = `C:\ProgramData\ssh\administrators_authorized_keys`
 
-// difference compares a host with what it was before anybody listed it.
+// difference compares a host with its state before it was first listed.
 func (l *lab) difference(h *rig.Host) string {
 	before, after := l.hosts[h.Options.Name].before, h.Machine().Snapshot()
 	if l.model.Rotated {
@@ -171,15 +172,15 @@ func without(s fake.Snapshot, path string) map[string]fake.FileSnapshot {
 	return files
 }
 
-// silence waits until there is a time in which no host is contacted, and the operator asks the API server for nothing. It
-// returns what it did last.
+// silence waits for a period without connections to hosts and without requests of the operator to the API server. It
+// returns the operator's last actions.
 func (l *lab) silence(ctx context.Context) (noise []string, err error) {
 	listener, err := l.Listen()
 	if err != nil {
 		return nil, err
 	}
-	// The silence may begin at any time: windows one after the other can each contain one of two regular attempts, such as
-	// those of a host that may never become a node.
+	// The silence may begin at any time: each of several consecutive windows could contain a regular attempt, such as
+	// the attempts for a host that may never become a node.
 	since := time.Now()
 	for deadline := since.Add(l.options.Limit); ; {
 		if err := l.wait(ctx, l.options.Quiet/8); err != nil {
@@ -211,10 +212,10 @@ func noiseOf(requests []audit.Event, connections int) (noise []string) {
 	return noise
 }
 
-// kubeletPKI is where the keys of a kubelet are.
+// kubeletPKI is the directory of a kubelet's keys.
 const kubeletPKI = `C:\var\lib\kubelet\pki`
 
-// rememberKubeletKeys enters the kubelet's keys of a host into the secrets.
+// rememberKubeletKeys adds the kubelet's keys of a host to the secrets.
 func (l *lab) rememberKubeletKeys(h *rig.Host) error {
 	drive := h.Machine().Drive()
 	entries, err := drive.ReadDir(kubeletPKI)
@@ -224,7 +225,7 @@ func (l *lab) rememberKubeletKeys(h *rig.Host) error {
 	for _, entry := range entries {
 		data, err := drive.ReadFile(entry.Path)
 		if err != nil || entry.Directory || !strings.Contains(string(data), "EC PRIVATE KEY") {
-			continue // it may have gone meanwhile
+			continue // may be deleted meanwhile
 		}
 		if err := l.secrets.AddPair("a kubelet's key of "+h.Options.Name, data); err != nil {
 			return err
@@ -233,7 +234,7 @@ func (l *lab) rememberKubeletKeys(h *rig.Host) error {
 	return nil
 }
 
-// exposed returns the secrets that anybody could read.
+// exposed returns the secrets that are readable for non-administrators.
 func (l *lab) exposed(ctx context.Context) (exposed []string, err error) {
 	for _, h := range l.allHosts() {
 		if err := l.rememberKubeletKeys(h); err != nil {
@@ -255,7 +256,7 @@ func (l *lab) exposed(ctx context.Context) (exposed []string, err error) {
 	return append(exposed, l.inCommandLines(l.secrets)...), nil
 }
 
-// exposedIn looks at each state that an object ever had. Each object is named once.
+// exposedIn checks each state of each object. Each object is reported once.
 func exposedIn(changes []rig.Change, secrets canary.Secrets) (exposed []string) {
 	for _, c := range changes {
 		text, err := json.Marshal(c.Object)

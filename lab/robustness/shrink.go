@@ -2,8 +2,8 @@ package robustness
 
 import "slices"
 
-// Shrink returns the fewest actions it finds with which a run still fails, and asks fails at most so many times. It
-// leaves out halves, then quarters and so on, and keeps what remains of the order.
+// Shrink returns the smallest list of actions found that still fails, with at most the given number of calls of
+// fails. It removes halves, then quarters and so on, and preserves the order.
 func Shrink(actions []Action, attempts int, fails func([]Action) bool) []Action {
 	for parts := 2; len(actions) > 1 && attempts > 0; {
 		size := (len(actions) + parts - 1) / parts

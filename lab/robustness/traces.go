@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// traces are the logs of the programs on hosts, and where everything in this process waits, so that a run which did not
-// settle can be explained. The agent's own log is among them.
+// traces returns the logs of the programs on hosts, including the agent, and the stacks of all goroutines of this
+// process. They explain a run that did not settle.
 func (l *lab) traces() string {
 	var b strings.Builder
 	for _, h := range append(l.Hosts(), l.MachineHosts()...) {
@@ -27,9 +27,9 @@ func (l *lab) traces() string {
 		}
 	}
 	fmt.Fprintln(&b, "--- goroutines")
-	_ = pprof.Lookup("goroutine").WriteTo(&b, 2) // a strings.Builder takes everything
+	_ = pprof.Lookup("goroutine").WriteTo(&b, 2) // a strings.Builder never fails
 	return b.String()
 }
 
-// traceBytes is how much of the end of a log is kept.
+// traceBytes is the maximum size of the kept end of a log.
 const traceBytes = 200 << 10

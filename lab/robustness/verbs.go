@@ -16,27 +16,28 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// Verb is one run of the agent for an operator.
+// Verb is one run of an agent command for an operator.
 type Verb struct {
 	Node, Name string
-	// Operator is the number of the operator whose connection it has.
+	// Operator is the number of the operator with the connection.
 	Operator int
-	// From and To are the time in which the operator could hear of it.
+	// From and To limit the time during which the operator could receive the result.
 	From, To time.Time
 }
 
-// Disturbance is what pods feel of a verb: it stops a service that they need, or restarts the host.
+// Disturbance is an effect of an agent command on pods: the command stops a service that pods need, or restarts the
+// host.
 type Disturbance struct {
 	Node, Verb, What string
 	At               time.Time
 }
 
-// podServices are the services without which the pods on a node do not work.
+// podServices are the services that the pods on a node need.
 var podServices = []string{nodespec.ServiceContainerd, nodespec.ServiceHybridOverlay, nodespec.ServiceKubeProxy}
 
-// disturbances finds in the journal of a host what verbs have done to pods.
+// disturbances returns the effects of agent commands on pods, from the journal of a host.
 func disturbances(node string, journal []fake.Entry) (found []Disturbance) {
-	running := map[int]string{} // verbs by the number of their process
+	running := map[int]string{} // commands by their process ID
 	for _, e := range journal {
 		if line, starts := strings.CutPrefix(e.Detail, "start "); e.Kind == fake.KindProcess && starts {
 			delete(running, e.PID)
@@ -53,7 +54,7 @@ func disturbances(node string, journal []fake.Entry) (found []Disturbance) {
 	return found
 }
 
-// verbOf returns the verb of an agent's command line; "" for other programs.
+// verbOf returns the command in an agent's command line; "" for other programs.
 func verbOf(line string) string {
 	words := strings.Fields(line)
 	if len(words) < 2 || !strings.HasSuffix(words[0], `\`+nodespec.AgentProgram) {
@@ -62,7 +63,7 @@ func verbOf(line string) string {
 	return words[1]
 }
 
-// verbs finds in the journal of a host the verbs that operators have run.
+// verbs returns the agent commands that operators have run, from the journal of a host.
 func (c *connections) verbs(node string, journal []fake.Entry) (found []Verb) {
 	end := c.clock.Now()
 	open := map[string][]int{} // indexes of found, by the client's address and command line
@@ -90,7 +91,7 @@ func (c *connections) verbs(node string, journal []fake.Entry) (found []Verb) {
 	return found
 }
 
-// earlier returns the earlier one of two times; zero is never.
+// earlier returns the earlier of two times; zero is never.
 func earlier(x, y time.Time) time.Time {
 	if x.IsZero() || !y.IsZero() && y.Before(x) {
 		return y
@@ -114,7 +115,7 @@ type connected struct {
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// of notes the connections that an operator makes.
+// of records the connections of an operator.
 func (c *connections) of(operator int, dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -134,7 +135,7 @@ func (c *connections) of(operator int, dial dial) dial {
 	}
 }
 
-// at returns the connection that an address had at a time; nil for that of nobody.
+// at returns the connection of an address at a time; nil if no operator had it.
 func (c *connections) at(address string, when time.Time) *connected {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +147,7 @@ func (c *connections) at(address string, when time.Time) *connected {
 	return nil
 }
 
-// notedConn notes its end.
+// notedConn records its end.
 type notedConn struct {
 	net.Conn
 	closed func()

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// workloadNamespace has the pods that a drain must respect, and nothing else.
+	// workloadNamespace contains only the pods that a drain must respect.
 	workloadNamespace = "workload"
-	// workloadReplicas is more than a few hosts, so that most of them have a pod.
+	// workloadReplicas exceeds the number of hosts, so that most hosts have a pod.
 	workloadReplicas = 6
 )
 
-// deploy makes pods for all Windows nodes, with a budget that allows each eviction.
+// deploy creates pods for all Windows nodes, with a budget that allows each eviction.
 func (l *lab) deploy(ctx context.Context) error {
 	if err := l.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workloadNamespace}}); err != nil {
 		return fmt.Errorf("deploy a workload: %w", err)
@@ -48,13 +48,13 @@ func (l *lab) deploy(ctx context.Context) error {
 	return nil
 }
 
-// leavesDead has pods leave a dead node after seconds, in place of the five minutes that the API server fills in. Until
-// then a budget keeps all of them, since none is healthy.
+// leavesDead makes pods leave a dead node after seconds, instead of the API server's default of five minutes. Until
+// then a budget protects all of them, since none is healthy.
 func leavesDead(taint string) corev1.Toleration {
 	return corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](5)}
 }
 
-// keepPods has the budget allow no eviction for a time.
+// keepPods makes the budget allow no eviction for a time.
 func (l *lab) keepPods(ctx context.Context, _ Action) (func(context.Context) error, error) {
 	return func(ctx context.Context) error { return l.setBudget(ctx, "0") }, l.setBudget(ctx, `"100%"`)
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// What OpenSSH for Windows does by default.
+// Defaults of OpenSSH for Windows.
 const (
 	serverVersion   = "SSH-2.0-OpenSSH_for_Windows_8.1"
 	maxSessions     = 10 // open sessions of one connection
@@ -20,11 +20,11 @@ const (
 	keepMoreRequest = "no-more-sessions@openssh.com"
 )
 
-// MaxStartups is sshd_config's setting of that name: with Begin connections that are not logged in, RatePercent of the
-// new ones are dropped, and more and more up to all of them with Full.
+// MaxStartups is the sshd_config setting of that name. From Begin connections without a login on, RatePercent of the
+// new connections are dropped. The rate rises to all connections at Full.
 type MaxStartups struct{ Begin, RatePercent, Full int }
 
-// drops reports whether a new connection is dropped while others are waiting; dice is between 0 and 99.
+// drops reports whether a new connection is dropped while others wait for a login; dice is between 0 and 99.
 func (m MaxStartups) drops(waiting, dice int) bool {
 	switch {
 	case m.Begin == 0 || waiting < m.Begin:
@@ -36,22 +36,22 @@ func (m MaxStartups) drops(waiting, dice int) bool {
 	return dice < chance
 }
 
-// connection is one SSH connection that has logged in.
+// connection is one SSH connection after the login.
 type connection struct {
 	host *Host
 	wire *wireConn
 	ssh  *ssh.ServerConn
-	// ctx is done when the connection is.
+	// ctx is done when the connection ends.
 	ctx context.Context
 
 	mu       sync.Mutex
 	sessions int
 }
 
-// serve serves one connection to its end.
+// serve serves one connection until its end.
 func (h *Host) serve(ctx context.Context, wire *wireConn) {
 	if !h.machine.Admits(22) {
-		return // the machine's firewall drops it
+		return // dropped by the machine's firewall
 	}
 	waiting := int(h.logins.Add(1)) - 1
 	loggedIn := sync.OnceFunc(func() { h.logins.Add(-1) })
@@ -80,14 +80,14 @@ func (h *Host) serve(ctx context.Context, wire *wireConn) {
 	h.journal(KindLogin, fmt.Sprintf("accepted publickey of %s from %s", server.User(), wire.RemoteAddr()))
 	c := &connection{host: h, wire: wire, ssh: server, ctx: ctx}
 	go func() {
-		_ = server.Wait() // why it ended makes no difference
+		_ = server.Wait() // the reason does not matter
 		cancel()
 	}()
 	go c.answer(requests)
 	c.accept(channels)
 }
 
-// limitLogin ends a connection that does not log in in time.
+// limitLogin closes a connection that does not log in within loginGraceTime.
 func (h *Host) limitLogin(ctx context.Context, wire net.Conn) (inTime func()) {
 	timer := h.clock.NewTimer(loginGraceTime)
 	ctx, cancel := context.WithCancel(ctx)
@@ -95,7 +95,7 @@ func (h *Host) limitLogin(ctx context.Context, wire net.Conn) (inTime func()) {
 		defer timer.Stop()
 		select {
 		case <-timer.C():
-			_ = wire.Close() // that is the point
+			_ = wire.Close() // intended
 		case <-ctx.Done():
 		}
 	}()
@@ -137,26 +137,26 @@ func (h *Host) dice() int {
 	return int(binary.BigEndian.Uint32(b[:]) % 100)
 }
 
-// answer answers global requests: keepalives with a failure, which is an answer too, as OpenSSH does.
+// answer replies to global requests like OpenSSH: keepalives get a failure, which is a valid reply.
 func (c *connection) answer(requests <-chan *ssh.Request) {
 	for request := range requests {
 		if request.WantReply {
-			_ = request.Reply(request.Type == keepMoreRequest, nil) // the connection may be gone
+			_ = request.Reply(request.Type == keepMoreRequest, nil) // the connection may be closed
 		}
 	}
 }
 
-// accept opens the sessions that the client asks for.
+// accept opens the sessions that the client requests.
 func (c *connection) accept(channels <-chan ssh.NewChannel) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for channel := range channels {
 		if !c.host.machine.Admits(22) {
-			_ = c.wire.Close() // a firewall looks at what goes on, too
+			_ = c.wire.Close() // a firewall also filters established connections
 			return
 		}
 		if reason, refusal := c.refuse(channel.ChannelType()); refusal != "" {
-			_ = channel.Reject(reason, refusal) // the connection may be gone
+			_ = channel.Reject(reason, refusal) // the connection may be closed
 			continue
 		}
 		group.Go(func() {
@@ -171,7 +171,7 @@ func (c *connection) accept(channels <-chan ssh.NewChannel) {
 	}
 }
 
-// refuse counts a session that may be opened, and says why any other channel may not.
+// refuse counts an allowed session, and returns the reason for refusing any other channel.
 func (c *connection) refuse(kind string) (ssh.RejectionReason, string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// firstRepeat is when TCP asks again for a connection that was not answered. Each time it waits for twice as long.
+// firstRepeat is the time until the first TCP retransmission of a connection request. Each further wait is twice as
+// long.
 const firstRepeat = time.Second
 
-// Dropping dials as if the firewalls on the way to closed ports dropped what is for them, as those of Windows and of
-// clouds do: nobody refuses, and a host that comes up meanwhile is found when TCP asks again. The clock measures until
-// when.
+// Dropping dials as if firewalls dropped packets to closed ports, as the firewalls of Windows and of clouds do: no
+// connection is refused, and a host that starts meanwhile is found by a retransmission. The clock measures the waits.
 func Dropping(clock clock.Clock, dial func(ctx context.Context, network, address string) (net.Conn, error),
 ) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

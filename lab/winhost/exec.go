@@ -16,7 +16,7 @@ import (
 // agentName is the program that AgentBlocked blocks.
 const agentName = "wicd.exe"
 
-// command is what belongs to a command line beside what its shell makes of it.
+// command is a command line with its context: user, client and output.
 type command struct {
 	line           string
 	user           string
@@ -24,7 +24,7 @@ type command struct {
 	stdout, stderr io.Writer
 }
 
-// shell returns the default shell in force.
+// shell returns the current default shell.
 func (h *Host) shell() Shell {
 	switch {
 	case h.faults.find(PowerShellDefaultShell) != nil:
@@ -71,7 +71,8 @@ func (h *Host) execute(ctx context.Context, shell Shell, action action, c comman
 	return rules.exitCode(code)
 }
 
-// find finds a program as a shell does: a relative path leads nowhere, since the session is in the user's own folder.
+// find finds a program like a shell. Relative paths are not found, because the session is in the user's own
+// directory.
 func (h *Host) find(program string) (string, error) {
 	program = strings.ReplaceAll(program, "/", `\`)
 	if strings.Contains(program, `\`) && (len(program) < 3 || program[1] != ':') {
@@ -89,7 +90,7 @@ func (h *Host) find(program string) (string, error) {
 	return "", host.ErrNotExist
 }
 
-// whyMissing tells apart what the shells tell apart.
+// whyMissing distinguishes the failures that the shells distinguish.
 func (h *Host) whyMissing(program string) failure {
 	end := strings.LastIndexByte(program, '\\')
 	if end <= len(`C:`) {

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// commandOutput is what a command writes to, and where a fault cuts the connection in the middle of it.
+// commandOutput is the output of a command. A fault may cut the connection at a given offset.
 type commandOutput struct {
 	host    *Host
 	wire    *wireConn
@@ -21,9 +21,9 @@ type commandOutput struct {
 	written int64
 }
 
-// Write implements io.Writer. What is written when the cut comes still arrives. When its session is gone, a command
-// that will be killed can still write, since the server reads its output until it has killed it; one that lives on has
-// a broken pipe.
+// Write implements io.Writer. Output written at the time of the cut still arrives. After the end of the session, a
+// command that will be killed can still write, because the server reads the output until the kill. A command that
+// survives has a broken pipe.
 func (o *commandOutput) Write(b []byte) (int, error) {
 	n, err := o.channel.Write(b)
 	survives := o.host.faults.find(VerbSurvivesSession) != nil
@@ -40,10 +40,10 @@ func (o *commandOutput) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// cut cuts the connection. Unless the command survives, it does nothing any more behind this write.
+// cut cuts the connection. Unless the command survives, it performs no further action after this write.
 func (o *commandOutput) cut(survives bool) {
 	before := endedProcesses(o.host.machine)
-	_ = o.wire.Close() // that is the point
+	_ = o.wire.Close() // intended
 	if survives {
 		return
 	}
@@ -58,7 +58,7 @@ func endedProcesses(m *fake.Machine) int {
 	}))
 }
 
-// cutsCommand tells, once, that the connection of a command is to be cut after this much of its output.
+// cutsCommand reports, once, that the connection of a command must be cut after this amount of output.
 func (f *faults) cutsCommand(line string, written int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

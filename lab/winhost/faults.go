@@ -11,10 +11,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Fault names a way in which a host goes wrong.
+// Fault is the name of a fault of a host.
 type Fault string
 
-// The faults. What Parameters mean to each is said in its description.
+// The faults. Each description explains the meaning of the Parameters.
 const (
 	RefuseConnection       Fault = "refuse-connection"
 	HangBeforeBanner       Fault = "hang-before-banner"
@@ -39,19 +39,19 @@ const (
 	RenameRefused          Fault = "rename-refused"
 )
 
-// Parameters say how bad a fault is. What a fault does not use is ignored.
+// Parameters configure a fault. Unused parameters are ignored.
 type Parameters struct {
-	Bytes          int64         // where to cut; how much is left of a disk
+	Bytes          int64         // offset of a cut; free space of a disk
 	Latency        time.Duration // round trip of a slow link
 	BytesPerSecond int64         // of a slow link
-	Duration       time.Duration // of a slow boot, of a shutdown; how late a slow SSH server answers; of a scan
+	Duration       time.Duration // of a slow boot, a shutdown or a scan; delay of a slow SSH server
 	Service        string        // that does not start
 	ExitCode       int           // of that service; default 1
-	Command        string        // faults of a command meet only command lines that contain this
-	Text           string        // noise; default: some
+	Command        string        // faults of a command affect only command lines that contain this
+	Text           string        // noise; default: defaultNoise
 }
 
-// faultKind is what a fault is in words, an example of its parameters, and what injecting it does beside being active.
+// faultKind is the description of a fault, an example of its parameters, and the additional effect of an injection.
 type faultKind struct {
 	fault       Fault
 	description string
@@ -94,10 +94,10 @@ var faultKinds = []faultKind{
 	{AgentBlocked, "a security product refuses to run wicd.exe", Parameters{}, nil},
 }
 
-// defaultNoise is what login scripts and AutoRun commands print, with the byte order mark of a UTF-16 program.
+// defaultNoise is typical output of login scripts and AutoRun commands, with the byte order mark of a UTF-16 program.
 const defaultNoise = "\xff\xfeActive code page: 437\r\n*** Property of Example Corp. ***\r\n{\"not\": \"ours\"}\r\n\r\n"
 
-// AllFaults returns all faults there are.
+// AllFaults returns all faults.
 func AllFaults() []Fault {
 	faults := make([]Fault, len(faultKinds))
 	for i, kind := range faultKinds {
@@ -114,7 +114,7 @@ func (f Fault) kind() faultKind {
 	return faultKinds[i]
 }
 
-// ParseFault finds a fault by its name.
+// ParseFault returns the fault of a name.
 func ParseFault(name string) (Fault, error) {
 	if !slices.Contains(AllFaults(), Fault(name)) {
 		return "", fmt.Errorf("there is no fault %q; there are %v", name, AllFaults())
@@ -122,14 +122,14 @@ func ParseFault(name string) (Fault, error) {
 	return Fault(name), nil
 }
 
-// Description returns the fault in words.
+// Description returns the description of the fault.
 func (f Fault) Description() string { return f.kind().description }
 
-// Example returns a choice of parameters that shows the fault.
+// Example returns parameters that demonstrate the fault.
 func (f Fault) Example() Parameters { return f.kind().example }
 
-// Inject makes the host go wrong until mend is called. Of one fault, the one that was injected last counts. It panics
-// for a name that is no fault, and when the host's drive or randomness fails.
+// Inject injects a fault until mend is called. If a fault is injected several times, the last injection counts.
+// Inject panics for an unknown fault, and when the host's drive or randomness fails.
 func (h *Host) Inject(fault Fault, parameters Parameters) (mend func()) {
 	kind := fault.kind()
 	active := &activeFault{fault: fault, parameters: parameters, left: parameters.Bytes, cleared: make(chan struct{})}
@@ -147,18 +147,18 @@ func (h *Host) Inject(fault Fault, parameters Parameters) (mend func()) {
 	})
 }
 
-// activeFault is a fault that was injected.
+// activeFault is an injected fault.
 type activeFault struct {
 	fault      Fault
 	parameters Parameters
 	hostKey    ssh.Signer
 	cleared    chan struct{}
 
-	left  int64 // bytes to go until the cut
+	left  int64 // bytes until the cut
 	spent bool  // a cut that happens once has happened
 }
 
-// faults are those that are active on a host, the latest last.
+// faults are the active faults of a host, the latest last.
 type faults struct {
 	mu     sync.Mutex
 	active []*activeFault
@@ -193,7 +193,7 @@ func (f *faults) latest(fault Fault) *activeFault {
 	return nil
 }
 
-// hold waits while the fault is active. It returns an error when ctx is done before.
+// hold waits while the fault is active. It returns an error if ctx is done before.
 func (f *faults) hold(ctx context.Context, fault Fault) error {
 	for {
 		active := f.find(fault)
@@ -208,7 +208,7 @@ func (f *faults) hold(ctx context.Context, fault Fault) error {
 	}
 }
 
-// delay waits for the Duration of the fault while it is active. It returns an error when ctx is done before.
+// delay waits for the Duration of the fault while it is active. It returns an error if ctx is done before.
 func (f *faults) delay(ctx context.Context, c clock.Clock, fault Fault) error {
 	active := f.find(fault)
 	if active == nil {
@@ -224,7 +224,7 @@ func (f *faults) delay(ctx context.Context, c clock.Clock, fault Fault) error {
 	return ctx.Err()
 }
 
-// allow tells how many of n bytes may pass before the connection is cut; all of them without a cut.
+// allow returns the number of bytes, up to n, that may pass before the connection is cut.
 func (f *faults) allow(n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

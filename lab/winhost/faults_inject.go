@@ -6,13 +6,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// injectQuietly is for faults that work by being active.
+// injectQuietly injects faults without an additional effect.
 func (h *Host) injectQuietly(active *activeFault) (undo func(), err error) {
 	h.faults.add(active)
 	return func() {}, nil
 }
 
-// injectCut also cuts the connections that there are, so that the next contact meets the fault.
+// injectCut also cuts the existing connections, so that the next contact meets the fault.
 func (h *Host) injectCut(active *activeFault) (undo func(), err error) {
 	h.faults.add(active)
 	h.CutConnections()

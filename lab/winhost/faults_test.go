@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// endings returns the processes that have ended, as the journal has it.
+// endings returns the journal entries of processes that have ended.
 func (l *lab) endings() []string {
 	var endings []string
 	for _, detail := range l.details(fake.KindProcess) {
@@ -49,7 +49,7 @@ func TestFaultsOfTheConnection(t *testing.T) {
 		l := newLab(t)
 		old := l.dial()
 		mend := l.host.Inject(winhost.RefuseConnection, winhost.Parameters{})
-		_ = old.Wait() // it is cut
+		_ = old.Wait() // the connection is cut
 		if _, err := l.dialAs("Administrator", l.key); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("got %v", err)
 		}
@@ -115,7 +115,7 @@ func TestFaultsOfTheConnection(t *testing.T) {
 		if total := passed(); total > 1<<20+1<<14 {
 			t.Errorf("%d bytes passed", total)
 		}
-		must(t, upload(l.sftp(), "/C:/k/payload", randomBytes(2<<20))) // it is cut once only
+		must(t, upload(l.sftp(), "/C:/k/payload", randomBytes(2<<20))) // cut once only
 	})
 	t.Run("slow-link", func(t *testing.T) {
 		l := newLab(t)

@@ -22,10 +22,10 @@ import (
 const (
 	hostAddress = "10.0.0.11"
 	agentPath   = `C:\k\wicd\0123456789ab\wicd.exe`
-	patience    = 2 * time.Minute // for what comes at once on an idle machine
+	patience    = 2 * time.Minute // for operations that are immediate on an idle machine
 )
 
-// lab is one host on a network of its own, with a key that may log in.
+// lab is one host on a separate network, with a key that may log in.
 type lab struct {
 	t       *testing.T
 	network *winhost.Network
@@ -34,7 +34,7 @@ type lab struct {
 	key     ssh.Signer
 }
 
-// programs are what the test's executables do, by the word behind "MZ".
+// programs are the functions of the test's executables, by the word behind "MZ".
 var programs = map[string]fake.Program{
 	"print": func(_ context.Context, p *fake.Process) int { // its arguments
 		_ = json.NewEncoder(p.Stdout).Encode(p.Args)
@@ -44,12 +44,12 @@ var programs = map[string]fake.Program{
 		_, _ = fmt.Fprintln(p.Stderr, "no luck")
 		return 3
 	},
-	"wait": func(ctx context.Context, p *fake.Process) int { // says hello and waits to be ended
+	"wait": func(ctx context.Context, p *fake.Process) int { // prints hello and waits for its end
 		_, _ = fmt.Fprintln(p.Stdout, "hello")
 		<-ctx.Done()
 		return 0
 	},
-	"work": func(_ context.Context, p *fake.Process) int { // writes until nobody listens, then leaves a file behind
+	"work": func(_ context.Context, p *fake.Process) int { // writes until the reader is gone, then creates a file
 		for i := 0; p.Alive(); i++ {
 			if _, err := fmt.Fprintln(p.Stdout, "line", i); err != nil {
 				break
@@ -72,7 +72,7 @@ func newLab(t *testing.T, change ...func(*winhost.Options)) *lab {
 	return newLabOn(t, func(*fake.Options) {}, change...)
 }
 
-// newLabOn makes a lab on another machine than the usual one.
+// newLabOn creates a lab on a machine with other options than the default.
 func newLabOn(t *testing.T, machine func(*fake.Options), change ...func(*winhost.Options)) *lab {
 	t.Helper()
 	l := &lab{t: t, network: winhost.NewNetwork(), key: newKey(t, 1)}
@@ -155,7 +155,7 @@ func (l *lab) dial() *ssh.Client {
 	return client
 }
 
-// run runs a command line on a connection of its own.
+// run runs a command line on a separate connection.
 func (l *lab) run(line string) (stdout, stderr string, exitCode int) {
 	l.t.Helper()
 	client := l.dial()
@@ -175,7 +175,7 @@ func (l *lab) run(line string) (stdout, stderr string, exitCode int) {
 	return out.String(), errs.String(), exitCode
 }
 
-// eventually waits until the machine, or its journal, is as it should be.
+// eventually waits until the machine, or its journal, meets the condition.
 func (l *lab) eventually(what string, condition func(*fake.Machine) bool) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)

@@ -1,6 +1,7 @@
-// Package winhost is a Windows Server's SSH and SFTP server in front of a simulated machine. To its clients it behaves
-// like OpenSSH for Windows: its default shells, paths, errors and limits. It refuses whatever a Windows host would
-// refuse. Faults can be injected by name, and everything is written into the machine's journal.
+// Package winhost is the SSH and SFTP server of a Windows Server in front of a simulated machine. To clients it
+// behaves like OpenSSH for Windows, with the same default shells, paths, errors and limits. Requests that a Windows
+// host would refuse are refused. Faults can be injected by name, and all events are recorded in the machine's
+// journal.
 package winhost
 
 import (
@@ -20,45 +21,46 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// Kinds of journal entries beside those of package fake. KindExec counts the processes that were started, KindCommand
-// what was asked for.
+// Kinds of journal entries besides the kinds of package fake. KindExec counts started processes, and KindCommand
+// requested commands.
 const (
 	KindSession   fake.Kind = "session"   // a command's session: SessionBegan or SessionEnded, the client's address, and the command line
-	KindCommand   fake.Kind = "command"   // an exec request; the detail is the command line as it came
-	KindForbidden fake.Kind = "forbidden" // what product code must never ask for: shell syntax, PowerShell, netsh …
+	KindCommand   fake.Kind = "command"   // an exec request; the detail is the original command line
+	KindForbidden fake.Kind = "forbidden" // forbidden for product code: shell syntax, PowerShell, netsh …
 	KindLogin     fake.Kind = "login"     // the result of an authentication
-	KindSSHD      fake.Kind = "sshd"      // the SSH server began or ended to listen, or could not
+	KindSSHD      fake.Kind = "sshd"      // the SSH server started or stopped listening, or could not listen
 )
 
 // Options describe the SSH server of a host.
 type Options struct {
 	// Machine is the Windows machine. Required.
 	Machine *fake.Machine
-	// Listen opens port 22 of the host's address. It is called at each boot. Required.
+	// Listen opens port 22 of the host's address, at each boot. Required.
 	Listen func(ctx context.Context) (net.Listener, error)
-	// AuthorizedKeys are the keys of each user at the start. Every user named here and Administrator have an account. Nil
-	// leaves the key files on the drive as they are.
+	// AuthorizedKeys are the keys of each user at the start. Every user named here and Administrator have an account.
+	// Nil does not change the key files on the drive.
 	AuthorizedKeys map[string][]ssh.PublicKey
-	// Administrators are further accounts that are members of Administrators. Nothing is written into their file of keys,
-	// which they share with Administrator.
+	// Administrators are further accounts that are members of Administrators. No keys are written for these accounts:
+	// they share the key file with Administrator.
 	Administrators []string
-	// NotInstalled starts with a machine that has no SSH server: nothing listens before Install.
+	// NotInstalled starts with a machine without an SSH server, which listens only after Install.
 	NotInstalled bool
-	// StandardUsers are accounts that are not members of Administrators: their keys are in their own profile.
+	// StandardUsers are accounts that are not members of Administrators. Each has a key file in the user's profile.
 	StandardUsers []string
-	// Shell is what command lines are handed to. Default: Cmd.
+	// Shell runs the command lines. Default: Cmd.
 	Shell Shell
-	// HostKey is the host key in the image; without it the first start makes one.
+	// HostKey is the host key in the image; without it the first start creates a key.
 	HostKey ed25519.PrivateKey
-	// Rand gives the host key at the first start, when the drive has none, and throws dice for MaxStartups. Required.
+	// Rand is the source of the host key at the first start, when the drive has none, and of the random numbers for
+	// MaxStartups. Required.
 	Rand io.Reader
-	// Clock measures the boot delay and the time to log in. Default: the real one.
+	// Clock measures the boot delay and the login time. Default: the real clock.
 	Clock clock.Clock
 	// BootDelay is the time from the end of the boot until the SSH server listens.
 	BootDelay time.Duration
 	// MaxStartups makes the server drop connections early while many are not logged in. The zero value never does.
 	MaxStartups MaxStartups
-	// Link, if set, is the line that all connections go over, from their TCP handshake on.
+	// Link, if set, is the line of all connections, starting with the TCP handshake.
 	Link *Link
 }
 
@@ -67,7 +69,7 @@ type Host struct {
 	options Options
 	machine *fake.Machine
 	clock   clock.Clock
-	slow    *Link // made shorter and wider by faults only
+	slow    *Link // changed by faults only
 	faults  faults
 	traffic traffic
 	group   sync.WaitGroup
@@ -75,14 +77,14 @@ type Host struct {
 
 	mu          sync.Mutex
 	running     context.Context // from Start to Stop; nil before
-	missing     bool            // it is not installed yet
+	missing     bool            // not installed yet
 	stop        context.CancelFunc
 	boot        int // counts boots and shutdowns, so that a late listener notices
 	listener    net.Listener
 	connections map[*wireConn]struct{}
 }
 
-// New makes the server of a host. It does not listen before Start.
+// New creates the server of a host. It does not listen before Start.
 func New(options Options) *Host {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -99,7 +101,7 @@ func New(options Options) *Host {
 // Machine returns the machine behind the server.
 func (h *Host) Machine() *fake.Machine { return h.machine }
 
-// Start installs the server on the machine: its host key and key files are written, and it listens as soon as the
+// Start installs the server on the machine, including host key and key files. The server listens as soon as the
 // machine runs, now and after each boot, until Stop or the end of ctx.
 func (h *Host) Start(ctx context.Context) error {
 	if err := limitExtensions(); err != nil {
@@ -124,7 +126,7 @@ func (h *Host) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the server for good, with its connections and the processes that it runs.
+// Stop stops the server permanently, with all connections and processes.
 func (h *Host) Stop() {
 	h.mu.Lock()
 	stop := h.stop
@@ -154,7 +156,7 @@ func (h *Host) up() {
 		h.listen()
 		return
 	}
-	timer := h.clock.NewTimer(delay) // before anyone can see that the machine is up
+	timer := h.clock.NewTimer(delay) // created before the machine is observably up
 	h.group.Add(1)
 	go func() {
 		defer h.group.Done()
@@ -172,7 +174,7 @@ func (h *Host) up() {
 	}()
 }
 
-// listen opens the port, if nothing speaks against it. The lock is held.
+// listen opens the port unless the state of the host forbids it. The caller holds the lock.
 func (h *Host) listen() {
 	installed := !h.missing && h.machine.SSHRuns()
 	if !installed || h.listener != nil || h.running.Err() != nil || h.faults.find(RefuseConnection) != nil {
@@ -199,7 +201,7 @@ func (h *Host) open() (net.Listener, error) {
 	return h.options.Link.Listener(listener), nil
 }
 
-// down closes the port and cuts all connections, as the end of the machine does.
+// down closes the port and cuts all connections, like a shutdown of the machine.
 func (h *Host) down() {
 	h.mu.Lock()
 	h.boot++
@@ -212,13 +214,13 @@ func (h *Host) closeListener() {
 	if h.listener == nil {
 		return
 	}
-	_ = h.listener.Close() // its end is all that matters
+	_ = h.listener.Close() // errors of the end do not matter
 	h.listener = nil
 	h.journal(KindSSHD, "no longer listens")
 }
 
-// Install installs the SSH server on a machine that had none, and starts it. From now on it starts with each boot.
-// Nothing happens where it is installed.
+// Install installs the SSH server on a machine without a server, and starts it, now and with each boot. Install does
+// nothing if the server is installed.
 func (h *Host) Install() {
 	h.mu.Lock()
 	installed := h.missing
@@ -230,7 +232,7 @@ func (h *Host) Install() {
 	}
 }
 
-// relisten opens the port again when the machine is up.
+// relisten reopens the port if the machine is up.
 func (h *Host) relisten() {
 	up := h.machine.Running()
 	h.mu.Lock()
@@ -257,7 +259,7 @@ func (h *Host) accept(listener net.Listener) {
 	}
 }
 
-// admit enters a connection and serves it, unless the listener it came from is no longer the present one.
+// admit registers and serves a connection, unless its listener was replaced.
 func (h *Host) admit(listener net.Listener, conn net.Conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -277,21 +279,21 @@ func (h *Host) admit(listener net.Listener, conn net.Conn) bool {
 }
 
 func (h *Host) forget(conn *wireConn) {
-	_ = conn.Close() // closed already: just as well
+	_ = conn.Close() // may be closed already
 	h.mu.Lock()
 	delete(h.connections, conn)
 	h.mu.Unlock()
 	h.recordTraffic()
 }
 
-// CutConnections ends all connections without a word, as a lost network does. New ones are accepted.
+// CutConnections drops all connections without a message, as a lost network does. New connections are accepted.
 func (h *Host) CutConnections() {
 	h.mu.Lock()
 	connections := h.connections
 	h.connections = map[*wireConn]struct{}{}
 	h.mu.Unlock()
 	for conn := range connections {
-		_ = conn.Close() // that is the point
+		_ = conn.Close() // intended
 	}
 }
 

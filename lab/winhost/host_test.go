@@ -152,7 +152,7 @@ func TestLimits(t *testing.T) {
 			conn, err := l.network.DialContext(t.Context(), "tcp", hostAddress+":22")
 			must(t, err)
 			banner := make([]byte, 8)
-			_, err = conn.Read(banner) // it is being served now
+			_, err = conn.Read(banner) // being served now
 			must(t, err)
 			t.Cleanup(func() { _ = conn.Close() })
 		}
@@ -262,7 +262,7 @@ func TestServerThatIsInstalledLater(t *testing.T) {
 	})
 }
 
-// Windows' own feature comes with the start type Manual.
+// The optional feature of Windows has the start type Manual.
 func TestAServerThatWasStartedByHandDoesNotAnswerAfterARestart(t *testing.T) {
 	l := newLabOn(t, func(o *fake.Options) { o.SSHStart = host.StartManual })
 	client, err := l.dialAs("Administrator", l.key)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Files of OpenSSH for Windows. All members of Administrators share one file of keys.
+// Files of OpenSSH for Windows. All members of Administrators share one key file.
 const (
 	hostKeyPath                    = `C:\ProgramData\ssh\ssh_host_ed25519_key`
 	administratorsAuthorizedKeys   = `C:\ProgramData\ssh\administrators_authorized_keys`
@@ -45,8 +45,8 @@ func (h *Host) writeKeys() error {
 	return nil
 }
 
-// SetAuthorizedKeys replaces the file that holds the keys of a user, for administrators the one that all of them share.
-// It is read at each login.
+// SetAuthorizedKeys replaces the key file of a user, for administrators the shared file. The file is read at each
+// login.
 func (h *Host) SetAuthorizedKeys(user string, keys ...ssh.PublicKey) error {
 	path, ok := h.keyFile(user)
 	if !ok {
@@ -55,7 +55,7 @@ func (h *Host) SetAuthorizedKeys(user string, keys ...ssh.PublicKey) error {
 	return h.writeAuthorizedKeys(path, keys)
 }
 
-// AuthorizeKey adds a key to the file that holds the keys of a user, unless it is there. Keys that are there stay.
+// AuthorizeKey adds a key to the key file of a user unless the file contains the key. Existing keys are kept.
 func (h *Host) AuthorizeKey(user string, key ssh.PublicKey) error {
 	path, ok := h.keyFile(user)
 	if !ok {
@@ -98,7 +98,7 @@ func (h *Host) isAdministrator(user string) bool {
 	return known && path == administratorsAuthorizedKeys
 }
 
-// keyFile returns the file that holds the keys of a user. User names are compared without case.
+// keyFile returns the key file of a user. User names are case-insensitive.
 func (h *Host) keyFile(user string) (path string, ok bool) {
 	is := func(name string) bool { return strings.EqualFold(name, user) }
 	if slices.ContainsFunc(h.options.StandardUsers, is) {
@@ -111,13 +111,13 @@ func (h *Host) keyFile(user string) (path string, ok bool) {
 	return administratorsAuthorizedKeys, ok || is(administrator)
 }
 
-// home returns the profile of a user. Windows names that of DOMAIN\user and of user@domain after the user alone.
+// home returns the profile of a user. For DOMAIN\user and user@domain, Windows uses only the name of the user.
 func home(user string) string {
 	name, _ := account(user)
 	return `C:\Users\` + name
 }
 
-// account returns the name of a user and its domain; empty for a local account.
+// account returns the name of a user and the domain; empty for a local account.
 func account(user string) (name, domain string) {
 	if domain, name, found := strings.Cut(user, `\`); found {
 		return name, domain
@@ -126,7 +126,7 @@ func account(user string) (name, domain string) {
 	return name, domain
 }
 
-// authorize reports whether the user may log in with the key, as the files on the drive say now.
+// authorize checks whether the current key files allow the user to log in with the key.
 func (h *Host) authorize(user string, key ssh.PublicKey) error {
 	if h.faults.find(RejectKey) != nil {
 		return errNotAuthorized
@@ -137,12 +137,12 @@ func (h *Host) authorize(user string, key ssh.PublicKey) error {
 	}
 	data, err := h.machine.Drive().ReadFile(path)
 	if err != nil || !lists(data, key) {
-		return errNotAuthorized // also what sshd makes of a missing file
+		return errNotAuthorized // sshd also does this for a missing file
 	}
 	return nil
 }
 
-// lists reports whether a file of keys has a key. Lines that are no keys are skipped.
+// lists reports whether a key file contains a key. Lines that are no keys are skipped.
 func lists(file []byte, key ssh.PublicKey) bool {
 	for len(file) > 0 {
 		authorized, _, _, rest, err := ssh.ParseAuthorizedKey(file)
@@ -157,7 +157,7 @@ func lists(file []byte, key ssh.PublicKey) bool {
 	return false
 }
 
-// keepHostKey makes the host key when the drive has none, as sshd does when it starts.
+// keepHostKey creates the host key if the drive has none, as sshd does at startup.
 func (h *Host) keepHostKey() error {
 	_, err := h.machine.Drive().Stat(hostKeyPath)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -191,7 +191,7 @@ func newHostKey(rand io.Reader) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// hostKey returns the key that the host shows now.
+// hostKey returns the key that the host currently presents.
 func (h *Host) hostKey() (ssh.Signer, error) {
 	if changed := h.faults.find(ChangedHostKey); changed != nil {
 		return changed.hostKey, nil
@@ -203,7 +203,7 @@ func (h *Host) hostKey() (ssh.Signer, error) {
 	return ssh.ParsePrivateKey(data)
 }
 
-// HostKey returns the public part of the key that the host shows now.
+// HostKey returns the public part of the key that the host currently presents.
 func (h *Host) HostKey() (ssh.PublicKey, error) {
 	signer, err := h.hostKey()
 	if err != nil {

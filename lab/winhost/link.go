@@ -10,36 +10,36 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// LinkProperties say how long and how wide a line is.
+// LinkProperties are the latency and the bandwidth of a line.
 type LinkProperties struct {
-	// RoundTrip is the time there and back. Each direction takes half of it.
+	// RoundTrip is the round-trip time. Each direction takes half of it.
 	RoundTrip time.Duration
-	// BytesPerSecond is how much fits through each direction; 0 for no limit.
+	// BytesPerSecond is the bandwidth of each direction; 0 means no limit.
 	BytesPerSecond int64
 }
 
-// Link is a long or narrow line that connections go over. Bytes travel behind each other, so sending ahead costs the
-// delay once and not per write. The properties may change while connections are open.
+// Link is a line with latency or limited bandwidth. Bytes travel behind each other, so sending ahead costs the delay
+// once and not per write. The properties may change while connections are open.
 type Link struct {
 	clock      clock.Clock
 	properties atomic.Pointer[LinkProperties]
 }
 
-// NewLink makes a link. The clock measures the delays.
+// NewLink creates a link. The clock measures the delays.
 func NewLink(clock clock.Clock, properties LinkProperties) *Link {
 	link := &Link{clock: clock}
 	link.Set(properties)
 	return link
 }
 
-// Set changes the properties for everything that is sent from now on.
+// Set changes the properties for all bytes sent from now on.
 func (l *Link) Set(properties LinkProperties) { l.properties.Store(&properties) }
 
-// Properties returns those in force.
+// Properties returns the current properties.
 func (l *Link) Properties() LinkProperties { return *l.properties.Load() }
 
-// Conn returns the near end of a connection over the link: what is written to it goes out half a round trip later, what
-// comes in is read half a round trip later. Close lets what was written travel to its end.
+// Conn returns the near end of a connection over the link. Written and received bytes are each delayed by half a
+// round trip. Close still delivers written bytes.
 func (l *Link) Conn(conn net.Conn) net.Conn {
 	c := &linkConn{
 		Conn: conn, in: newLine(l), out: newLine(l), readDeadline: newDeadline(), writeDeadline: newDeadline(),
@@ -49,14 +49,14 @@ func (l *Link) Conn(conn net.Conn) net.Conn {
 	return c
 }
 
-// Listener hands out connections over the link, each one round trip after it was accepted, as a TCP handshake takes.
+// Listener returns connections over the link, each one round trip after it was accepted, like a TCP handshake.
 func (l *Link) Listener(listener net.Listener) net.Listener {
 	delayed := &linkListener{Listener: listener, link: l, ready: make(chan net.Conn), closed: make(chan struct{})}
 	go delayed.accept()
 	return delayed
 }
 
-// Dialer dials over the link. Use it or Listener for a connection, not both.
+// Dialer dials over the link. Use either Dialer or Listener for a connection, not both.
 func (l *Link) Dialer(dial func(ctx context.Context, network, address string) (net.Conn, error),
 ) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -68,7 +68,7 @@ func (l *Link) Dialer(dial func(ctx context.Context, network, address string) (n
 		case <-l.clock.After(l.Properties().RoundTrip):
 			return l.Conn(conn), nil
 		case <-ctx.Done():
-			_ = conn.Close() // the caller has given up
+			_ = conn.Close() // the caller has canceled
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -80,7 +80,7 @@ type linkListener struct {
 	ready  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
-	err    error // why nothing is accepted any more; set before closed is closed
+	err    error // why no more connections are accepted; set before closed is closed
 }
 
 func (l *linkListener) accept() {
@@ -102,7 +102,7 @@ func (l *linkListener) deliver(conn net.Conn, arrived <-chan time.Time) {
 	select {
 	case l.ready <- l.link.Conn(conn):
 	case <-l.closed:
-		_ = conn.Close() // nobody accepts it
+		_ = conn.Close() // the listener is closed
 	}
 }
 

@@ -12,7 +12,7 @@ type linkConn struct {
 	readDeadline, writeDeadline *deadline
 }
 
-// receive puts what arrives on the line in.
+// receive puts received bytes on the incoming line.
 func (c *linkConn) receive() {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -27,7 +27,7 @@ func (c *linkConn) receive() {
 	}
 }
 
-// send passes on what has come to the end of the line out.
+// send forwards bytes from the end of the outgoing line.
 func (c *linkConn) send() {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -37,7 +37,7 @@ func (c *linkConn) send() {
 		}
 		if err != nil {
 			c.out.abort(err)
-			_ = c.Conn.Close() // both ways are over
+			_ = c.Conn.Close() // both directions have ended
 			return
 		}
 	}

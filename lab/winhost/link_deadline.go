@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// deadline is a point in time that may be moved while someone waits for it.
+// deadline is a point in time that may be moved while goroutines wait for it.
 type deadline struct {
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -14,7 +14,8 @@ type deadline struct {
 
 func newDeadline() *deadline { return &deadline{channel: make(chan struct{})} }
 
-// passed is closed when the deadline, or the one that it was moved to in time, has passed.
+// passed returns a channel that is closed when the deadline has passed. If the deadline was moved in time, the new
+// time counts.
 func (d *deadline) passed() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// line is one direction of a connection: a queue in which each byte waits until it has arrived.
+// line is one direction of a connection: a queue for bytes until their arrival.
 type line struct {
 	link *Link
 
 	mu      sync.Mutex
 	parcels []parcel
 	bytes   int           // in parcels
-	idle    time.Time     // when the last byte so far has passed the narrowest place
-	closed  bool          // nothing more may be put
+	idle    time.Time     // when the last byte so far has passed the bottleneck
+	closed  bool          // put returns an error
 	err     error         // returned at once by everything
 	changed chan struct{} // closed and replaced at each change
 }
 
-// parcel is what arrives together; with err it is the end.
+// parcel is data that arrives together; with err it is the end.
 type parcel struct {
 	data []byte
 	due  time.Time
 	err  error
 }
 
-// window is how many bytes may be under way in one direction, as a TCP window limits them.
+// window is the maximum number of bytes in transit in one direction, like a TCP window.
 const window = 4 << 20
 
 func newLine(link *Link) *line { return &line{link: link, changed: make(chan struct{})} }
@@ -37,7 +37,7 @@ func (l *line) notify() {
 	l.changed = make(chan struct{})
 }
 
-// put sends bytes; it waits while the window is full.
+// put sends bytes. It waits while the window is full.
 func (l *line) put(b []byte, cancel <-chan struct{}) error {
 	for {
 		l.mu.Lock()
@@ -72,7 +72,7 @@ func (l *line) append(data []byte, err error) {
 		l.idle = l.idle.Add(time.Duration(float64(len(data)) / float64(properties.BytesPerSecond) * float64(time.Second)))
 	}
 	due := l.idle.Add(properties.RoundTrip / 2)
-	if n := len(l.parcels); n > 0 && due.Before(l.parcels[n-1].due) { // the link became shorter: nothing overtakes
+	if n := len(l.parcels); n > 0 && due.Before(l.parcels[n-1].due) { // the link became shorter: parcels keep their order
 		due = l.parcels[n-1].due
 	}
 	l.parcels = append(l.parcels, parcel{data: data, due: due, err: err})
@@ -80,7 +80,7 @@ func (l *line) append(data []byte, err error) {
 	l.notify()
 }
 
-// end lets the other side find err behind everything that was put.
+// end lets the other side read err after all bytes that were put.
 func (l *line) end(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *line) end(err error) {
 	}
 }
 
-// abort makes everything on the line fail at once.
+// abort makes all operations on the line fail at once.
 func (l *line) abort(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *line) abort(err error) {
 	}
 }
 
-// take waits until something has arrived.
+// take waits for arrived bytes and returns them.
 func (l *line) take(b []byte, cancel <-chan struct{}) (int, error) {
 	for {
 		select {
@@ -118,7 +118,7 @@ func (l *line) take(b []byte, cancel <-chan struct{}) (int, error) {
 	}
 }
 
-// poll takes what has arrived; else it tells how long the first parcel still takes (0: there is none).
+// poll returns arrived bytes, or else the time until the first parcel arrives (0: there is none).
 func (l *line) poll(b []byte) (n int, wait time.Duration, changed <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

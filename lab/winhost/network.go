@@ -12,18 +12,18 @@ import (
 	"syscall"
 )
 
-// Network is a network of its own inside the process, with its own addresses and names: each listener is a real one on
-// loopback, reached under the address that it was asked for. It answers as a network of real hosts does.
+// Network is a separate network inside the process, with its own addresses and names. Each listener is a real one on
+// loopback, reached under the requested address. The network responds like a network of real hosts.
 type Network struct {
 	mu        sync.Mutex
 	addresses map[string]bool             // that a host has, whether it listens or not
 	listeners map[string]*networkListener // by address:port
-	unplugged map[string]chan struct{}    // by address; closed when the cable is in again
+	unplugged map[string]chan struct{}    // by address; closed when the host is plugged in again
 	names     map[string][]string         // addresses of a DNS name
 	pointers  map[string][]string         // PTR records of an address
 }
 
-// NewNetwork makes an empty network.
+// NewNetwork creates an empty network.
 func NewNetwork() *Network {
 	return &Network{
 		addresses: map[string]bool{}, listeners: map[string]*networkListener{}, unplugged: map[string]chan struct{}{},
@@ -31,7 +31,7 @@ func NewNetwork() *Network {
 	}
 }
 
-// Listen opens a port of an address. Others see it under exactly this address.
+// Listen opens a port of an address. Remote ends see exactly this address.
 func (n *Network) Listen(address string, port int) (net.Listener, error) {
 	key := net.JoinHostPort(address, strconv.Itoa(port))
 	ip := net.ParseIP(address)
@@ -54,8 +54,8 @@ func (n *Network) Listen(address string, port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// DialContext dials host:port, where host is an address or a name of this network. An address that nobody has is
-// unreachable, a port that nobody listens on refuses, an unplugged host does not answer.
+// DialContext dials host:port, where host is an address or a name of this network. An unknown address is unreachable,
+// a port without a listener refuses the connection, and an unplugged host does not respond.
 func (n *Network) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -77,7 +77,7 @@ func (n *Network) DialContext(ctx context.Context, network, address string) (net
 }
 
 func (n *Network) dial(ctx context.Context, network, ip, port string) (net.Conn, error) {
-	number, _ := strconv.Atoi(port) // no port that is no number has a listener
+	number, _ := strconv.Atoi(port) // an invalid port has no listener
 	remote := &net.TCPAddr{IP: net.ParseIP(ip), Port: number}
 	failed := func(err error) error { return &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err} }
 	for {
@@ -106,7 +106,7 @@ func (n *Network) dial(ctx context.Context, network, ip, port string) (net.Conn,
 	}
 }
 
-// timeout returns the error of a dial that was not answered in time.
+// timeout returns the error of a dial without a response in time.
 func timeout(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return os.ErrDeadlineExceeded
@@ -114,7 +114,7 @@ func timeout(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Unplug takes a host off the network: dials to it wait, as if its packets were lost. Connections that are there stay.
+// Unplug disconnects a host from the network: dials wait, as if packets were lost. Existing connections stay open.
 func (n *Network) Unplug(address string) (plug func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,7 +132,7 @@ func (n *Network) Unplug(address string) (plug func()) {
 	}
 }
 
-// RemoveAddress removes an address without listeners: it is unreachable again.
+// RemoveAddress removes an address without listeners, which is unreachable again.
 func (n *Network) RemoveAddress(address string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -151,7 +151,7 @@ func (l *networkListener) loopback() netip.AddrPort {
 	return address
 }
 
-// Addr returns the address as the network knows it.
+// Addr returns the address in the network.
 func (l *networkListener) Addr() net.Addr { return l.address }
 
 // Accept implements net.Listener.
@@ -163,7 +163,7 @@ func (l *networkListener) Accept() (net.Conn, error) {
 	return networkConn{TCPConn: conn, local: l.address, remote: conn.RemoteAddr()}, nil
 }
 
-// Close frees the port.
+// Close releases the port.
 func (l *networkListener) Close() error {
 	l.network.mu.Lock()
 	if l.network.listeners[l.key] == l {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// SetName gives a DNS name its addresses; none takes the name away.
+// SetName sets the addresses of a DNS name; without addresses, it removes the name.
 func (n *Network) SetName(name string, addresses ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	set(n.names, canonicalName(name), addresses)
 }
 
-// SetPointer gives an address its PTR records; none takes them away.
+// SetPointer sets the PTR records of an address; without names, it removes the records.
 func (n *Network) SetPointer(address string, names ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -28,7 +28,7 @@ func set(records map[string][]string, key string, values []string) {
 	}
 }
 
-// LookupHost returns the addresses of a name, as (*net.Resolver).LookupHost gives them. An address is its own name.
+// LookupHost returns the addresses of a name like (*net.Resolver).LookupHost. An address is its own name.
 func (n *Network) LookupHost(ctx context.Context, name string) ([]string, error) {
 	if net.ParseIP(name) != nil {
 		return []string{name}, nil
@@ -36,7 +36,7 @@ func (n *Network) LookupHost(ctx context.Context, name string) ([]string, error)
 	return n.lookup(ctx, n.names, canonicalName(name), name)
 }
 
-// LookupAddr returns the names of an address, as (*net.Resolver).LookupAddr gives them.
+// LookupAddr returns the names of an address like (*net.Resolver).LookupAddr.
 func (n *Network) LookupAddr(ctx context.Context, address string) ([]string, error) {
 	return n.lookup(ctx, n.pointers, address, address)
 }
@@ -53,5 +53,5 @@ func (n *Network) lookup(ctx context.Context, records map[string][]string, key, 
 	return nil, &net.DNSError{Err: "no such host", Name: asked, IsNotFound: true}
 }
 
-// canonicalName returns a DNS name as it is compared.
+// canonicalName returns a DNS name in the form used for comparisons.
 func canonicalName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }

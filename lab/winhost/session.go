@@ -28,13 +28,13 @@ func newSession(c *connection, channel ssh.Channel) *session {
 	return s
 }
 
-// serve answers the session's requests until it is closed.
+// serve serves the session's requests until the session is closed.
 func (s *session) serve(requests <-chan *ssh.Request) {
 	defer s.leave()
 	for request := range requests {
 		run := s.request(request)
 		if request.WantReply {
-			_ = request.Reply(run != nil, nil) // the connection may be gone
+			_ = request.Reply(run != nil, nil) // the connection may be closed
 		}
 		if run != nil {
 			s.used = true
@@ -43,7 +43,8 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 	}
 }
 
-// request is what is to be run for a request; nil refuses it. As OpenSSH by default, the server takes no environment.
+// request returns the function that serves a request; nil refuses it. As OpenSSH by default, the server ignores the
+// client's environment.
 func (s *session) request(request *ssh.Request) (run func() (exitCode int)) {
 	switch request.Type {
 	case "exec":
@@ -64,7 +65,7 @@ func (s *session) request(request *ssh.Request) (run func() (exitCode int)) {
 	return nil
 }
 
-// run runs to the end and says how it ended.
+// run runs the function and sends the exit status.
 func (s *session) run(run func() int) {
 	status := struct{ Status uint32 }{uint32(run())}
 	s.host.recordTraffic()
@@ -72,7 +73,7 @@ func (s *session) run(run func() int) {
 	_ = s.channel.Close()
 }
 
-// sftp serves files until the client has enough.
+// sftp serves files until the client closes the session.
 func (s *session) sftp() int {
 	s.host.journal(fake.KindSFTP, fmt.Sprintf("%s from %s", s.ssh.User(), s.wire.RemoteAddr()))
 	if err := serveFiles(s.channel, s.host, s.ssh.User()); err != nil {
@@ -82,7 +83,7 @@ func (s *session) sftp() int {
 	return 0
 }
 
-// exec hands the command line to the default shell.
+// exec runs the command line in the default shell.
 func (s *session) exec(line string) (exitCode int) {
 	shell := s.host.shell()
 	s.host.journal(KindCommand, line)
@@ -115,7 +116,7 @@ const (
 	SessionEnded = "ended"
 )
 
-// noteSession records that the session of a command begins, and that it ends: with the command or without it.
+// noteSession records the start and the end of a command's session, which may end before the command.
 func (s *session) noteSession(line string) (ended func()) {
 	client := s.wire.RemoteAddr()
 	s.host.journal(KindSession, fmt.Sprintf("%s %s %s", SessionBegan, client, line))
@@ -124,8 +125,7 @@ func (s *session) noteSession(line string) (ended func()) {
 	return end
 }
 
-// commandContext is done when a command must end: with its session, or with the server where commands survive their
-// sessions.
+// commandContext is done when a command must end: with the session or, if commands survive sessions, with the server.
 func (s *session) commandContext() (context.Context, context.CancelFunc) {
 	ctx, kill := context.WithCancel(s.host.running)
 	stop := context.AfterFunc(s.gone, func() {

@@ -16,11 +16,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// limitExtensions keeps the SFTP server from offering what a host may not have, posix-rename above all. OpenSSH for
-// Windows reports the free space of a volume. The library has one setting for all servers of the process.
+// limitExtensions prevents the SFTP server from offering extensions that a host may not have, posix-rename above all.
+// OpenSSH for Windows reports the free space of a volume. The library has one setting for all servers of the process.
 var limitExtensions = sync.OnceValue(func() error { return sftp.SetSFTPExtensions("statvfs@openssh.com") })
 
-// serveFiles serves the drive by SFTP until the client has enough. Where only administrators write, others do not.
+// serveFiles serves the drive by SFTP until the client closes the session. Non-administrators cannot write to the
+// directories of administrators.
 func serveFiles(channel io.ReadWriteCloser, host *Host, user string) error {
 	files := &files{host: host, drive: host.machine.Drive(), home: "/C:/Users/" + user,
 		administrator: host.isAdministrator(user), open: map[string]*upload{}, scanned: map[string]time.Time{}}
@@ -42,10 +43,10 @@ type files struct {
 
 	mu      sync.Mutex
 	open    map[string]*upload   // by path in lower case
-	scanned map[string]time.Time // the time at which a scanner began to read a file, by path in lower case
+	scanned map[string]time.Time // start time of the scan of a file, by path in lower case
 }
 
-// inScan reports whether a virus scanner has the file open, without a share for its deletion.
+// inScan reports whether a virus scanner has the file open, without sharing for deletion.
 func (f *files) inScan(path string) bool {
 	fault := f.host.faults.find(RenameRefused)
 	if fault == nil {
@@ -57,8 +58,8 @@ func (f *files) inScan(path string) bool {
 	return there && f.host.clock.Since(began) < fault.parameters.Duration
 }
 
-// status returns an error as the client sees it. OpenSSH sends a number and its standard text, nothing of what Windows
-// said: a full disk and a file that is there already are both a failure.
+// status returns an error in the form that the client receives. OpenSSH sends a number and the standard text, without
+// the error of Windows: a full disk and an existing file are both a failure.
 func status(err error) error {
 	switch {
 	case err == nil:
@@ -73,17 +74,17 @@ func status(err error) error {
 	return sftp.ErrSSHFxFailure
 }
 
-// administratorsFolder is where sshd has its configuration.
+// administratorsFolder is the directory of sshd's configuration.
 const administratorsFolder = `c:\programdata\ssh`
 
-// mayChange reports whether the user may change what is at a path.
+// mayChange reports whether the user may change the file at a path.
 func (f *files) mayChange(path string) bool {
 	path = strings.ToLower(path)
 	return f.administrator || path != administratorsFolder && !strings.HasPrefix(path, administratorsFolder+`\`)
 }
 
-// windowsPath returns the path on the drive: C:\k for /C:/k, and for what lies below the start folder only because the
-// client left out the slash before the drive.
+// windowsPath returns the path on the drive: C:\k for /C:/k. The start directory is stripped if it precedes a drive
+// only because the client left out the slash before the drive.
 func windowsPath(name string) string {
 	name = path.Clean("/" + strings.ReplaceAll(name, `\`, "/"))
 	for i := len(name) - 3; i >= 0; i-- {
@@ -98,7 +99,7 @@ func windowsPath(name string) string {
 	return strings.ReplaceAll(name, "/", `\`)
 }
 
-// sftpPath returns the path as SFTP clients see it.
+// sftpPath returns the path in the form of SFTP clients.
 func sftpPath(path string) string { return "/" + strings.ReplaceAll(path, `\`, "/") }
 
 // upload is a file that is open for writing.
@@ -106,7 +107,7 @@ type upload struct {
 	*fake.FileWriter
 	files *files
 	key   string
-	// appends is set when everything is written at the end, wherever the client wants it.
+	// appends is true if all data is written at the end, regardless of the client's offset.
 	appends bool
 }
 
@@ -119,7 +120,7 @@ func (u *upload) WriteAt(b []byte, offset int64) (int, error) {
 	return n, status(err)
 }
 
-// Close implements io.Closer. It is also called when the connection is lost; what has arrived stays.
+// Close implements io.Closer. It is also called when the connection is lost; received data is kept.
 func (u *upload) Close() error {
 	u.files.mu.Lock()
 	delete(u.files.open, u.key)
@@ -189,7 +190,7 @@ func (f *files) Filecmd(request *sftp.Request) error {
 // clusterBytes is the cluster size of NTFS.
 const clusterBytes = 4 << 10
 
-// StatVFS implements sftp.StatVFSFileCmder: what the volume has room for.
+// StatVFS implements sftp.StatVFSFileCmder. It returns the size and the free space of the volume.
 func (f *files) StatVFS(request *sftp.Request) (*sftp.StatVFS, error) {
 	if _, err := f.drive.Stat(windowsPath(request.Filepath)); err != nil {
 		return nil, status(err)
@@ -215,7 +216,7 @@ func (f *files) remove(path string, directory bool) error {
 	return f.drive.Remove(path)
 }
 
-// rename refuses to replace anything, as the plain rename of SFTP does.
+// rename refuses to replace an existing file, like the plain rename of SFTP.
 func (f *files) rename(from, to string) error {
 	if _, err := f.drive.Stat(from); err != nil {
 		return err
@@ -224,7 +225,7 @@ func (f *files) rename(from, to string) error {
 		return fs.ErrExist
 	}
 	if f.inScan(from) {
-		return fs.ErrPermission // the server makes a link first, and removes it when the old name cannot be removed
+		return fs.ErrPermission // the server first creates a link, and removes it if the old name cannot be removed
 	}
 	return f.drive.Rename(from, to)
 }
@@ -239,8 +240,8 @@ func (f *files) symlink(target, link string) error {
 	return f.drive.Symlink(strings.ReplaceAll(target, "/", `\`), link)
 }
 
-// setAttributes sets the size. Times and permissions have no meaning here and are taken without effect, as permissions
-// mostly are on Windows; a change of the owner is refused.
+// setAttributes sets the size. Times and permissions are accepted without effect, like most permissions on Windows; a
+// change of the owner is refused.
 func (f *files) setAttributes(request *sftp.Request, path string) error {
 	flags := request.AttrFlags()
 	if flags.UidGid {

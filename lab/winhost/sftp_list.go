@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Filelist implements sftp.FileLister: it lists folders, and describes files, links followed.
+// Filelist implements sftp.FileLister. It lists directories, and describes files after following links.
 func (f *files) Filelist(request *sftp.Request) (sftp.ListerAt, error) {
 	path := windowsPath(request.Filepath)
 	if path == `\` { // above the drives
@@ -45,7 +45,7 @@ func (f *files) Lstat(request *sftp.Request) (sftp.ListerAt, error) {
 	return f.describe(windowsPath(request.Filepath))
 }
 
-// describe returns the description of one file; of one that is being uploaded in this session with what has arrived.
+// describe returns the description of one file. For an upload in this session, the size is the received size.
 func (f *files) describe(path string) (sftp.ListerAt, error) {
 	info, err := f.drive.Stat(path)
 	if err != nil {
@@ -57,7 +57,8 @@ func (f *files) describe(path string) (sftp.ListerAt, error) {
 	return entries{entry{f.shown(info)}}, nil
 }
 
-// shown returns an entry as OpenSSH for Windows shows it: a junction is a folder, only a symbolic link is a link.
+// shown returns an entry in the form of OpenSSH for Windows: a junction is a directory, only a symbolic link is a
+// link.
 func (f *files) shown(info host.FileInfo) host.FileInfo {
 	if info.LinkTarget != "" && f.drive.IsJunction(info.Path) {
 		info.Directory, info.LinkTarget = true, ""

@@ -47,7 +47,7 @@ func statusCode(err error) uint32 {
 	return 0
 }
 
-// failure is SSH_FX_FAILURE, which tells nothing more.
+// failure is SSH_FX_FAILURE, which has no further details.
 const failure = 4
 
 func TestUpload(t *testing.T) {

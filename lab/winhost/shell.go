@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Shell is the program to which OpenSSH for Windows passes command lines: the registry value DefaultShell.
+// Shell is the program that OpenSSH for Windows passes command lines to: the registry value DefaultShell.
 type Shell string
 
 // The shells.
@@ -18,13 +18,13 @@ const (
 	Bash       Shell = "bash.exe"
 )
 
-// shellRules is how a shell reads a single simple command and speaks of failures. Everything beyond a simple command is
-// refused: product code does without it, so that its commands mean the same in every shell.
+// shellRules describes how a shell parses a single simple command and reports failures. Any other syntax is refused:
+// product code does not use other syntax, so that commands have the same meaning in every shell.
 type shellRules interface {
 	read(line string, env environment) (action, error)
-	// explain is what the shell writes to stderr about a failure, and its exit code.
+	// explain returns the shell's message on stderr about a failure, and the exit code.
 	explain(failure failure, program string) (message string, exitCode int)
-	// exitCode is the shell's own when the program ended with the code.
+	// exitCode returns the shell's exit code for the exit code of the program.
 	exitCode(program int) int
 }
 
@@ -38,15 +38,14 @@ func (s Shell) rules() shellRules {
 	return cmdRules{}
 }
 
-// action is what a shell makes of a command line: it prints something itself or runs a program. Neither: it does
-// nothing.
+// action is the effect of a command line: the shell prints output itself, runs a program, or does nothing.
 type action struct {
 	output  string
 	program string
 	args    []string
 }
 
-// failure is why a program does not run.
+// failure is the reason why a program does not run.
 type failure int
 
 const (
@@ -57,7 +56,7 @@ const (
 	diskFull
 )
 
-// refusedError is what the lab's shells refuse though Windows' would not.
+// refusedError is the refusal of a command line by the lab's shells that Windows' shells would accept.
 type refusedError string
 
 func (e refusedError) Error() string { return string(e) }
@@ -66,8 +65,8 @@ func refuse(shell Shell, format string, args ...any) error {
 	return refusedError(fmt.Sprintf("the lab's %s refuses %s", shell, fmt.Sprintf(format, args...)))
 }
 
-// forbiddenPrograms are tools and interpreters that product code must not call: it speaks to Windows through its API.
-// Starting each takes a second or more, and none of them tells reliably what went wrong.
+// forbiddenPrograms are tools and interpreters that product code must not call: product code calls the Windows API.
+// Starting each program takes a second or more, and none reports errors reliably.
 var forbiddenPrograms = []string{
 	"bash", "bitsadmin", "cacls", "certutil", "cmd", "cscript", "curl", "dism", "hostname", "icacls", "ipconfig", "mklink",
 	"msiexec", "net", "net1", "netsh", "powershell", "pwsh", "reg", "regsvr32", "robocopy", "route",
@@ -85,7 +84,7 @@ func forbidden(program string) bool {
 	return slices.Contains(forbiddenPrograms, name)
 }
 
-// environment holds variables as Windows compares their names: in lower case.
+// environment holds variables by name in lower case, as Windows compares names.
 type environment map[string]string
 
 // variables returns the environment of a user's process as the shell sees it.
@@ -106,7 +105,7 @@ func (h *Host) variables(ctx context.Context, user string) environment {
 	return env
 }
 
-// userEnvironment is what a login adds to the machine's environment.
+// userEnvironment returns the variables that a login adds to the machine's environment.
 func (h *Host) userEnvironment(user string) map[string]string {
 	name, domain := account(user)
 	return map[string]string{

@@ -66,7 +66,7 @@ func (r *bashReader) write(text string) {
 	r.inWord = true
 }
 
-// literal takes the next character as it is: the backslash before it is eaten.
+// literal reads the next character literally, after the backslash.
 func (r *bashReader) literal() {
 	if r.at < len(r.line) {
 		r.write(r.line[r.at : r.at+1])
@@ -105,7 +105,7 @@ func (r *bashReader) doubleQuoted() error {
 	return refuse(Bash, "a string without an end")
 }
 
-// variable puts in a variable; one that is not set is nothing, not even an empty word.
+// variable inserts the value of a variable. An unset variable inserts nothing, not even an empty word.
 func (r *bashReader) variable() error {
 	end := r.at
 	for end < len(r.line) && isName(r.line[end]) {

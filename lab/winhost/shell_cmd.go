@@ -7,8 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// cmdRules are the rules of cmd.exe /c "<line>". The quotes that sshd puts around the line are the ones that cmd.exe
-// takes off again.
+// cmdRules are the rules of cmd.exe /c "<line>". cmd.exe removes the quotes that sshd adds around the line.
 type cmdRules struct{}
 
 // cmdBuiltins are commands of cmd.exe itself.
@@ -43,7 +42,7 @@ func (cmdRules) read(line string, env environment) (action, error) {
 	return action{program: strings.ReplaceAll(name, `"`, ""), args: host.SplitCommandLine(rest)}, nil
 }
 
-// cmdExpand replaces %NAME%. A variable that is not set stays as it is written: the line is no batch file.
+// cmdExpand replaces %NAME%. An unset variable is not replaced, because the line is not a batch file.
 func cmdExpand(line string, env environment) (string, error) {
 	var b strings.Builder
 	for {
@@ -71,7 +70,7 @@ func cmdExpand(line string, env environment) (string, error) {
 	}
 }
 
-// cmdUnescape takes the carets away and refuses what is an operator outside of quotes.
+// cmdUnescape removes the carets and refuses operators outside of quotes.
 func cmdUnescape(line string) (string, error) {
 	var b strings.Builder
 	quoted := false
@@ -96,7 +95,7 @@ func cmdUnescape(line string) (string, error) {
 	return b.String(), nil
 }
 
-// cmdCutName cuts the line behind the command's name. A slash begins the first argument also without a space.
+// cmdCutName cuts the line behind the command's name. A slash begins the first argument even without a space.
 func cmdCutName(line string) (name, rest string) {
 	quoted := false
 	for i, c := range line {

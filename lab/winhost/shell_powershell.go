@@ -28,8 +28,8 @@ func (powershellRules) read(line string, env environment) (action, error) {
 	return action{program: name, args: powershellArguments(args)}, nil
 }
 
-// powershellArguments is what a program gets: PowerShell 5.1 quotes words with spaces, but neither escapes quotes in
-// them nor passes on empty words.
+// powershellArguments returns the arguments of a program. PowerShell 5.1 quotes words with spaces, but neither
+// escapes quotes in words nor passes empty words.
 func powershellArguments(words []string) []string {
 	var passed []string
 	for _, word := range words {
@@ -44,7 +44,7 @@ func powershellArguments(words []string) []string {
 	return host.SplitCommandLine(strings.Join(passed, " "))
 }
 
-// powershellReader takes a command line apart.
+// powershellReader parses a command line.
 type powershellReader struct {
 	line string
 	env  environment
@@ -110,7 +110,7 @@ func (r *powershellReader) checkStart(first bool) error {
 	return nil
 }
 
-// checkParameter refuses words like -name.json and -name:value, which PowerShell takes for a parameter and splits.
+// checkParameter refuses words like -name.json and -name:value, which PowerShell splits as a parameter.
 func checkParameter(word string) error {
 	if len(word) > 1 && word[0] == '-' && word[1] != '-' && strings.ContainsAny(word, ".:") {
 		return refuse(PowerShell, "%s, which it splits in two", word)
@@ -118,7 +118,7 @@ func checkParameter(word string) error {
 	return nil
 }
 
-// quoted reads a string in quotes of either kind.
+// quoted parses a string in quotes of either kind.
 func (r *powershellReader) quoted(quote byte) (string, error) {
 	var b strings.Builder
 	for r.at++; r.at < len(r.line); {
@@ -143,7 +143,7 @@ func (r *powershellReader) quoted(quote byte) (string, error) {
 	return "", refuse(PowerShell, "a string without an end")
 }
 
-// character reads one character, escaped character or variable.
+// character parses one character, escaped character or variable.
 func (r *powershellReader) character() (string, error) {
 	c := r.line[r.at]
 	r.at++
@@ -207,7 +207,7 @@ func (powershellRules) explain(failure failure, program string) (string, int) {
 		fmt.Sprintf("ObjectNotFound: (%s:String) [], CommandNotFoundException", program), "CommandNotFoundException")
 }
 
-// exitCode is 1 for every failure: with -Command, PowerShell only reports whether the last command succeeded.
+// exitCode returns 1 for every failure: with -Command, PowerShell only reports whether the last command succeeded.
 func (powershellRules) exitCode(program int) int {
 	if program == 0 {
 		return 0

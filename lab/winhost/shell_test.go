@@ -11,7 +11,7 @@ import (
 
 var writeOptions = host.WriteOptions{}
 
-// what a command line means depends on the default shell.
+// the meaning of a command line depends on the default shell.
 func TestShells(t *testing.T) {
 	const recognized = "is not recognized as"
 	type want struct {

@@ -9,21 +9,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// traffic counts the bytes on the wire, encrypted and with all that SSH adds.
+// traffic counts the bytes on the wire, encrypted and with the overhead of SSH.
 type traffic struct {
 	received, sent atomic.Int64
 
 	mu                             sync.Mutex
-	recordedReceived, recordedSent int64 // what the journal has
+	recordedReceived, recordedSent int64 // recorded in the journal
 }
 
-// Traffic returns the number of bytes that have come in and gone out on all connections so far. The journal has them in
-// entries that are made when a command, an SFTP session or a connection ends.
+// Traffic returns the number of received and sent bytes on all connections so far. The journal records them when a
+// command, an SFTP session or a connection ends.
 func (h *Host) Traffic() (received, sent int64) {
 	return h.traffic.received.Load(), h.traffic.sent.Load()
 }
 
-// recordTraffic enters what is not in the journal yet.
+// recordTraffic records the traffic that is not in the journal yet.
 func (h *Host) recordTraffic() {
 	t := &h.traffic
 	t.mu.Lock()
@@ -38,7 +38,7 @@ func (h *Host) recordTraffic() {
 	t.recordedReceived, t.recordedSent = received, sent
 }
 
-// wire is what a connection of the host goes over: the line that a fault made slow, and the meter.
+// wire returns the host's end of a connection, over the slow line of a fault if active, with traffic counters.
 func (h *Host) wire(conn net.Conn) *wireConn {
 	if h.faults.find(SlowLink) != nil {
 		conn = h.slow.Conn(conn)
@@ -48,11 +48,11 @@ func (h *Host) wire(conn net.Conn) *wireConn {
 	return c
 }
 
-// wireConn is the host's end of a connection. It counts, and is where a connection hangs or is cut at a byte.
+// wireConn is the host's end of a connection. It counts bytes, and can hang or be cut at a byte.
 type wireConn struct {
 	net.Conn
 	host     *Host
-	open     context.Context // done when it is closed
+	open     context.Context // done when the connection is closed
 	end      context.CancelFunc
 	loggedIn atomic.Bool
 }
@@ -79,7 +79,7 @@ func (c *wireConn) Read(b []byte) (int, error) {
 	}
 	if whole := n; n > 0 {
 		if n = c.host.faults.allow(whole); n < whole {
-			_ = c.Close() // that is the point
+			_ = c.Close() // intended
 			err = net.ErrClosed
 		}
 		c.host.traffic.received.Add(int64(n))
@@ -93,11 +93,11 @@ func (c *wireConn) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	allowed := c.host.faults.allow(len(b))
-	c.host.traffic.sent.Add(int64(allowed)) // Before it is sent: who has got it may end the connection, which is when traffic is summed up.
+	c.host.traffic.sent.Add(int64(allowed)) // counted before sending: the receiver may end the connection, which sums up the traffic
 	n, err := c.Conn.Write(b[:allowed])
 	c.host.traffic.sent.Add(int64(n - allowed))
 	if allowed < len(b) {
-		_ = c.Close() // that is the point
+		_ = c.Close() // intended
 		err = net.ErrClosed
 	}
 	return n, err

@@ -1,5 +1,5 @@
-// Package checks proves that a node works: it does the checks of a spec, and waits for those that may take their time.
-// It repairs nothing, and does not decide what a check that does not pass means.
+// Package checks verifies a node: it runs the checks of a spec, and waits for slow checks. The package repairs
+// nothing, and leaves the interpretation of failed checks to the caller.
 package checks
 
 import (
@@ -18,17 +18,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// testEndpoint is the HNS endpoint that a check makes and removes.
+// testEndpoint is the HNS endpoint that a check creates and deletes.
 const testEndpoint = "wmco-check"
 
-// checker does the checks of a spec whose placeholders are filled in.
+// checker runs the checks of a spec with resolved placeholders.
 type checker struct {
 	*Verifier
 	spec  nodespec.NodeSpec
 	facts plan.Facts
 }
 
-// result does a check. Its message says what was found, or why it did not pass.
+// result runs a check. The message describes the finding, or the reason for the failure.
 func (c *checker) result(ctx context.Context, check nodespec.Check) verb.CheckResult {
 	result := verb.CheckResult{Name: check.Name, Advisory: check.Advisory}
 	var message string
@@ -70,7 +70,7 @@ func (c *checker) check(ctx context.Context, check nodespec.Check) (string, erro
 	return "", fmt.Errorf("this agent (%s) does not know checks of kind %q", c.Source.Program.Version, check.Kind)
 }
 
-// withHint is why a check does not pass, and what to look at.
+// withHint returns the reason for a failed check with its hint.
 func withHint(message, hint string) string {
 	if hint == "" {
 		return message
@@ -103,8 +103,8 @@ func (c *checker) service(ctx context.Context, name string) (string, error) {
 	return "service " + name + " runs", nil
 }
 
-// answers asks a URL, with the certificate in a file if the server demands one. Where the file is not there, the server
-// says what it thinks of that.
+// answers requests a URL, with the client certificate from a file if the server demands one. If the file is
+// missing, the error of the server is reported.
 func (c *checker) answers(ctx context.Context, url, certificate string) (string, error) {
 	var client []byte
 	if certificate != "" {
@@ -123,7 +123,8 @@ func (c *checker) answers(ctx context.Context, url, certificate string) (string,
 	return url + " answers 200", nil
 }
 
-// runtime asks the runtime behind the pipe only while the node's own service runs: another runtime may serve the pipe.
+// runtime queries the runtime behind the pipe only while the node's own service runs: another runtime may serve
+// the pipe.
 func (c *checker) runtime(ctx context.Context, endpoint string) (string, error) {
 	if _, err := c.service(ctx, nodespec.ServiceContainerd); err != nil {
 		return "", err
@@ -149,7 +150,7 @@ func (c *checker) network(ctx context.Context, name string) (string, error) {
 	return "HNS network " + name + " has the subnet " + network.Subnet, nil
 }
 
-// networkReach checks the parts of the network that HNS need not report. Its findings name their own remedies.
+// networkReach checks the parts of the network that HNS need not report. Findings name their own remedies.
 func (c *checker) networkReach(ctx context.Context, name string) (string, error) {
 	network, err := c.findNetwork(ctx, name)
 	if err != nil {
@@ -193,11 +194,11 @@ func (c *checker) file(ctx context.Context, path string) (string, error) {
 	return "file " + path + " has the expected content", nil
 }
 
-// endpoint makes an endpoint on the network and removes it again: what a pod needs first.
+// endpoint creates and deletes an endpoint on the network, which is the first step of starting a pod.
 func (c *checker) endpoint(ctx context.Context, network string) (string, error) {
 	made, err := c.Source.Host.Networks.CreateEndpoint(ctx, network, testEndpoint, "")
 	if errors.Is(err, host.ErrExist) {
-		// A check before this one was killed.
+		// An earlier check was killed.
 		if err := c.deleteTestEndpoint(ctx); err != nil {
 			return "", fmt.Errorf("delete the test endpoint %s: %w", testEndpoint, err)
 		}
@@ -212,7 +213,7 @@ func (c *checker) endpoint(ctx context.Context, network string) (string, error) 
 	return "an endpoint with the address " + made.Address + " was made on HNS network " + network, nil
 }
 
-// deleteTestEndpoint deletes the endpoint, if it is there.
+// deleteTestEndpoint deletes the endpoint if it exists.
 func (c *checker) deleteTestEndpoint(ctx context.Context) error {
 	err := c.Source.Host.Networks.DeleteEndpoint(ctx, testEndpoint)
 	if errors.Is(err, host.ErrNotExist) {

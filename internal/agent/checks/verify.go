@@ -16,15 +16,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Verifier does the checks of a host.
+// Verifier runs the checks of a host.
 type Verifier struct {
 	Source *facts.Source
 	Clock  clock.WithTicker
-	Answer *state.Writer // takes what a check waits for
+	Answer *state.Writer // receives the status of waiting checks
 }
 
-// Verify does the checks of the spec that the host is held to, and answers what they have come to. Each may take its
-// own time to pass; they wait side by side.
+// Verify runs the checks of the host's spec and reports the results. Each check has its own timeout; all checks
+// wait in parallel.
 func (v *Verifier) Verify(ctx context.Context) error {
 	held, err := v.Source.Records.Held(ctx)
 	if err != nil {
@@ -72,8 +72,8 @@ func (v *Verifier) Verify(ctx context.Context) error {
 	return nil
 }
 
-// kubeletStarted is when the process of the kubelet's service began. It is zero where Windows does not tell, or the
-// clock was set back since: by such a time nobody could know what came after it.
+// kubeletStarted returns the start time of the kubelet's process. It is zero if Windows does not report the
+// time, or the clock was set back since: such a time does not show which events came later.
 func (v *Verifier) kubeletStarted(ctx context.Context) (time.Time, error) {
 	services, err := v.Source.Host.Services.Query(ctx, nodespec.ServiceKubelet)
 	if err != nil {
@@ -95,7 +95,7 @@ func (v *Verifier) tellWaiting(check nodespec.Check, result verb.CheckResult, in
 	v.Answer.Detail(step, "waits "+(check.Timeout-v.Clock.Since(began)).Round(time.Second).String()+" more: "+result.Message)
 }
 
-// checkStep is what lines of progress call a check.
+// checkStep returns the step that names a check in progress lines.
 func checkStep(check nodespec.Check) verb.Step {
 	return verb.Step{Name: "Check " + check.Name, Reason: "the node must be proven to work"}
 }

@@ -1,5 +1,5 @@
-// Package collect says how a host is and what has happened on it, for a support case: also of a host on which nothing
-// works. It changes nothing, leaves out what may be secret, and goes on where Windows does not tell something.
+// Package collect reports the state and the history of a host for a support case, even if nothing works on the
+// host. It changes nothing, omits possible secrets, and continues if Windows does not return some of the data.
 package collect
 
 import (
@@ -18,21 +18,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// How much is collected at most: an answer of the agent is limited.
+// Maximum sizes of the collected parts: the output of the agent is limited.
 const (
 	mostServices, mostProcesses = 600, 300
 	mostNetworks, mostEndpoints = 50, 500
 	mostRules                   = 300
-	mostEvents                  = 200 // of each log
+	mostEvents                  = 200 // from each log
 	mostEventsAlone             = 1000
 	longestMessage              = 1024
 )
 
-// Collector looks at one host.
+// Collector collects the data of one host.
 type Collector struct {
 	Host  host.Host
 	Clock clock.PassiveClock
-	// Runs returns what verbs have said when they were run last.
+	// Runs returns the recorded output of the last run of each command.
 	Runs func(context.Context) ([]verb.Run, error)
 }
 
@@ -51,7 +51,7 @@ func (s Collector) Of(ctx context.Context) verb.Collected {
 	return result
 }
 
-// Events returns only the events since then.
+// Events returns only the events of the given period.
 func (s Collector) Events(ctx context.Context, since time.Duration) verb.Collected {
 	result := verb.Collected{Unknown: map[string]string{}}
 	look(ctx, "events", s.eventsSince(since, mostEventsAlone), &result)
@@ -64,10 +64,9 @@ func (s Collector) Events(ctx context.Context, since time.Duration) verb.Collect
 	return result
 }
 
-// part collects one part.
 type part func(context.Context, *verb.Collected) error
 
-// look collects a part, or reports why the part is not known.
+// look collects a part, or reports why the part is unknown.
 func look(ctx context.Context, name string, find part, result *verb.Collected) {
 	ctx, cancel := context.WithTimeout(ctx, timeouts.LimitCollect)
 	defer cancel()
@@ -108,7 +107,7 @@ func (s Collector) firewall(ctx context.Context, result *verb.Collected) error {
 	return err
 }
 
-// networks asks the Host Networking Service, which comes with the feature for containers.
+// networks queries the Host Networking Service, which is part of the Containers feature.
 func (s Collector) networks(ctx context.Context, result *verb.Collected) error {
 	networks, err := s.Host.Networks.Networks(ctx)
 	if err != nil {
@@ -127,8 +126,8 @@ func (s Collector) runs(ctx context.Context, result *verb.Collected) (err error)
 // lookBack is the maximum age of the events that are collected together with the rest.
 const lookBack = 7 * 24 * time.Hour
 
-// eventsSince reads the events of so long ago, and no more than so many of each log. A log that cannot be read, or takes too
-// long, leaves the other.
+// eventsSince reads the events of the given period, up to the given number per log. An unreadable or slow log
+// does not affect the other log.
 func (s Collector) eventsSince(since time.Duration, most int) part {
 	return func(ctx context.Context, result *verb.Collected) error {
 		logs := []string{"Application", "System"}
@@ -160,12 +159,13 @@ func (s Collector) eventsOf(ctx context.Context, log string, from time.Time, mos
 	return events, err
 }
 
-// serviceInstalled is the ID of the service control manager's event about a new service, which has its command line.
+// serviceInstalled is the ID of the service control manager's event for a new service, which contains its
+// command line.
 const serviceInstalled = 7045
 
-// concernsNodes reports whether an event is one that explains what happens to a node: of its services; of services that end;
-// of restarts; of disks, the network and the clock. Others may say anything of what else runs on the host. Windows does not
-// tell names of sources apart by their case, and writes some in several.
+// concernsNodes reports whether an event may explain the state of a node: its services; failed services;
+// restarts; disks, the network and the clock. Other events may contain anything about other programs on the
+// host. Windows compares source names case-insensitively and uses several spellings of some names.
 func concernsNodes(event host.Event) bool {
 	if strings.EqualFold(event.Source, "Service Control Manager") {
 		return event.ID != serviceInstalled

@@ -37,7 +37,7 @@ func TestEventsThatMayHoldSecretsOfOthersAreLeftOut(t *testing.T) {
 	}
 }
 
-// logs are the event logs of a host, of which one cannot be read.
+// logs are the event logs of a host with one unreadable log.
 type logs struct {
 	host.EventLog
 
@@ -69,7 +69,8 @@ func TestALogThatCannotBeReadLeavesTheOther(t *testing.T) {
 	}
 }
 
-// full has the maximum number of entries in each part, events that say this, and services that run this.
+// full returns a result with the maximum number of entries in each part, and the given event message and
+// service command line.
 func full(message, commandLine string) *verb.Result {
 	s := &verb.Collected{Unknown: map[string]string{}}
 	for i := range mostServices {
@@ -100,8 +101,8 @@ func full(message, commandLine string) *verb.Result {
 func TestTheCollectedStateIsNoLongerThanItsLineMayBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		message, commandLine string
-		gone                 []string // parts of which something is left out
-		events               bool     // some are left
+		gone                 []string // shortened parts
+		events               bool     // some events are left
 	}{
 		"all that is reported":               {"", "", []string{"events"}, true},
 		"events with many values":            {strings.Repeat("a,", longestMessage/2), "", []string{"events"}, true},

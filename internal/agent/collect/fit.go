@@ -8,10 +8,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What the line has besides: its time, and the notes of what is left out.
+// Reserve for the rest of the line: its time, and the notes about omitted entries.
 const spareBytes, spareValues = 4 << 10, 200
 
-// Fit leaves out the least needed entries of a result that is too long for one line, and reports how many.
+// Fit removes the least needed entries of a result that is too long for one line, and reports their number.
 func Fit(result *verb.Result) {
 	fits := func() bool {
 		line, err := verb.Line{Type: verb.TypeResult, Result: result}.Encode()
@@ -21,7 +21,7 @@ func Fit(result *verb.Result) {
 		return
 	}
 	s, notes := result.Collected, map[string]string{}
-	// The newest first, and so that those of each log stay in their order.
+	// Newest first, with a stable order within each log.
 	slices.SortStableFunc(s.Events, func(a, b verb.Event) int { return b.Time.Compare(a.Time) })
 	for _, part := range []struct {
 		name, which string
@@ -49,7 +49,7 @@ func Fit(result *verb.Result) {
 	}
 }
 
-// cut shortens a list until all fits, or to nothing.
+// cut shortens a list until the result fits, possibly to an empty list.
 func cut[T any](list *[]T, fits func() bool) (dropped, of int) {
 	all := *list
 	dropped = sort.Search(len(all), func(n int) bool {

@@ -1,6 +1,6 @@
-// Package converge brings the host to a NodeSpec, or gives it back: it has facts gathered, a plan made of them and its
-// steps done, until nothing is left to do, and keeps the records that make each of these possible again. It does no
-// step itself, and decides none.
+// Package converge configures the host with a NodeSpec, or restores the host. It gathers facts, creates a plan
+// and runs steps until none are left, and keeps the records required for each of these. Planning and the steps
+// themselves are in other packages.
 package converge
 
 import (
@@ -16,21 +16,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Host is a host that is to become something else. Each of its methods is a verb, and answers its result; an error is
-// the verb's failure.
+// Host is a host to change. Each method is an agent command and reports its result; an error is the failure of
+// the command.
 type Host struct {
 	execute.Means
 	Source *facts.Source
 	Folder *installdir.Folder
 }
 
-// wanted is a NodeSpec to which the host is brought, and the file that it came in.
+// wanted is a desired NodeSpec with its file content.
 type wanted struct {
 	nodespec.NodeSpec
 	document []byte
 }
 
-// readSpec returns the NodeSpec that came with the verb.
+// readSpec reads the NodeSpec sent with the command.
 func (h *Host) readSpec(ctx context.Context, path string) (wanted, error) {
 	data, err := hostutil.ReadFile(ctx, h.Host.Files, path)
 	if err != nil {
@@ -46,7 +46,7 @@ func (h *Host) readSpec(ctx context.Context, path string) (wanted, error) {
 	return wanted{spec, data}, nil
 }
 
-// Plan answers what Apply would do with the spec at the path, and changes nothing.
+// Plan reports the plan of Apply for the spec at the path, and changes nothing.
 func (h *Host) Plan(ctx context.Context, specPath string) error {
 	spec, err := h.readSpec(ctx, specPath)
 	if err != nil {
@@ -61,17 +61,18 @@ func (h *Host) Plan(ctx context.Context, specPath string) error {
 	return nil
 }
 
-// Input is what came with the verb apply.
+// Input is the input of the command apply.
 type Input struct {
 	Spec    string // path
-	Payload string // path; empty when nothing was sent
-	// Fallback is the digest of the spec that is kept for a rollback if it is the host's when the verb begins.
+	Payload string // path; empty if no payload was sent
+	// Fallback is the digest of the spec to keep for a rollback if it is the current spec when the command
+	// starts.
 	Fallback string
-	// InService is true for a node with pods: the verb does no plan that pods feel, and returns it.
+	// InService is true for a node with pods: the command returns a disruptive plan without running it.
 	InService bool
 }
 
-// Apply brings the host to the spec.
+// Apply configures the host with the spec.
 func (h *Host) Apply(ctx context.Context, in Input) error {
 	spec, err := h.readSpec(ctx, in.Spec)
 	if err != nil {
@@ -89,8 +90,8 @@ func (h *Host) Apply(ctx context.Context, in Input) error {
 	return nil
 }
 
-// bring brings the host to the spec, with the facts as they are then. It returns nothing when the host restarts: the
-// next verb goes on.
+// bring configures the host with the spec. It returns the convergence with the final facts, or nil if the host
+// restarts: the next command continues.
 func (h *Host) bring(ctx context.Context, spec wanted, in Input) (*convergence, plan.Plan, error) {
 	c := h.converge(&spec.NodeSpec, in.Payload, func(found plan.Facts) plan.Plan { return plan.Make(found, spec.NodeSpec) })
 	c.inService = in.InService

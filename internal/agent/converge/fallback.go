@@ -11,14 +11,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// The fallback is the NodeSpec that the host had before the one that is being applied, kept until that one is proven.
-// All of it but the programs can be made of it again; so its releases and its agent stay on the host, and a rollback
-// needs nothing from the operator. An agent of another release may have applied it: it is kept as that agent has
-// written it, and that agent rolls the host back.
+// The rollback target is the previous NodeSpec, kept until the applied NodeSpec is verified. Everything except
+// programs can be generated from the rollback target. The releases and the agent of the rollback target stay on
+// the host, so a rollback needs nothing from the operator. If an agent of another release applied the rollback
+// target, the file is kept unchanged and that agent rolls the host back.
 
-// keepFallback keeps the spec that the host has, if it is the one that the operator names and another is about to be
-// applied. One that is kept already stays: what came after it was not proven. If the operator names a spec that cannot
-// be kept, why says so.
+// keepFallback keeps the current spec as rollback target if the operator names this spec and another spec is
+// about to be applied. An existing rollback target is preserved, because later specs were not verified. If the
+// named spec cannot be kept, why is the reason.
 func (h *Host) keepFallback(ctx context.Context, digest string, next nodespec.NodeSpec) (why string, err error) {
 	if digest == "" {
 		return "", nil
@@ -44,9 +44,9 @@ func (h *Host) keepFallback(ctx context.Context, digest string, next nodespec.No
 	return "", h.Records.SetFallback(ctx, *present)
 }
 
-// Rollback brings the host to the fallback, which is then its spec and kept no more; with a digest, only to the one
-// that has it. From the first change on the fallback is the host's spec too: an agent's service that goes on after a
-// kill works towards it and not against it.
+// Rollback configures the host with the rollback target, which becomes the current spec and is no longer kept.
+// A nonempty digest must match the rollback target. The rollback target is recorded as the desired spec before
+// the first change: after a kill, the agent's service continues the rollback instead of reverting it.
 func (h *Host) Rollback(ctx context.Context, digest string) error {
 	spec, err := h.rollbackSpec(ctx, digest)
 	if err != nil {
@@ -56,7 +56,7 @@ func (h *Host) Rollback(ctx context.Context, digest string) error {
 	if err != nil || c == nil {
 		return err
 	}
-	if len(left.Needs) == 0 { // else the operator goes on with the verb apply, and asks again
+	if len(left.Needs) == 0 { // otherwise the operator continues with apply and requests the rollback again
 		if err := h.Records.ForgetFallback(ctx); err != nil {
 			return err
 		}
@@ -66,8 +66,8 @@ func (h *Host) Rollback(ctx context.Context, digest string) error {
 	return nil
 }
 
-// rollbackSpec is the fallback. When none is kept and the host's spec has the digest, an earlier
-// rollback was interrupted after its work and before its answer.
+// rollbackSpec returns the rollback target. If none is kept and the current spec has the digest, an earlier
+// rollback was interrupted after the work but before the response.
 func (h *Host) rollbackSpec(ctx context.Context, digest string) (wanted, error) {
 	kept, err := h.Records.Fallback(ctx)
 	if err == nil && kept == nil && digest != "" {
@@ -90,7 +90,7 @@ func (h *Host) rollbackSpec(ctx context.Context, digest string) (wanted, error) 
 	return wanted{spec, kept.Document}, nil
 }
 
-// Commit forgets the fallback and removes what was kept for it. It repairs nothing: that is the service's.
+// Commit deletes the rollback target and the files kept for a rollback. Repairs are left to the service.
 func (h *Host) Commit(ctx context.Context) error {
 	if err := h.Records.ForgetFallback(ctx); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Reboot restarts the host if it still runs since the boot that the operator means. So a restart that is asked for
-// twice, because the first answer was lost, happens once. R-095
+// Reboot restarts the host unless it has already restarted since the boot named by the operator. A restart that
+// is requested twice because the first response was lost happens once. R-095
 func (h *Host) Reboot(ctx context.Context, wanted, present string) error {
 	found, err := h.Source.Gather(ctx, nil)
 	if err != nil {

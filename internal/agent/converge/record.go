@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// begin records the host as it was found, and the spec to which it is brought.
+// begin records the original state of the host, and the desired spec.
 func (h *Host) begin(ctx context.Context, spec wanted, found plan.Facts) error {
 	found, err := h.Folder.AsFound(ctx, found)
 	if err != nil {
@@ -28,7 +28,7 @@ func (h *Host) begin(ctx context.Context, spec wanted, found plan.Facts) error {
 	return h.Records.SetSpec(ctx, spec.document)
 }
 
-// keepContents fills in the content of files that are new in the ledger and were there before us.
+// keepContents adds the content of files that are new in the ledger and existed before.
 func (h *Host) keepContents(ctx context.Context, known, ledger plan.Ledger) error {
 	for path, before := range ledger.Paths {
 		if _, old := known.Paths[path]; old || !before.Existed || before.Directory || before.LinkTarget != "" {
@@ -50,7 +50,7 @@ func (h *Host) keepContents(ctx context.Context, known, ledger plan.Ledger) erro
 	return nil
 }
 
-// finish notes that the spec was applied to its end, and forgets what is ours no more.
+// finish records that the spec was applied completely, and removes obsolete records.
 func (h *Host) finish(ctx context.Context, spec wanted, found plan.Facts, left plan.Plan) error {
 	if err := h.clear(ctx, spec.NodeSpec, found); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (h *Host) finish(ctx context.Context, spec wanted, found plan.Facts, left p
 	return h.Records.SetApplied(ctx, state.Describe(spec.NodeSpec, spec.document, found.Agent.SHA256))
 }
 
-// clear forgets what is ours no more, and clears the agent's folder.
+// clear removes obsolete entries from the ledger and obsolete files from the agent's directory.
 func (h *Host) clear(ctx context.Context, spec nodespec.NodeSpec, found plan.Facts) error {
 	if err := h.Records.SetLedger(ctx, plan.Prune(found, spec)); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Remove gives the host back as it was, but for the agent's own folder.
+// Remove restores the original state of the host, except for the agent's own directory.
 func (h *Host) Remove(ctx context.Context) error {
 	ledger, known, err := h.Records.Ledger(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (h *Host) Remove(ctx context.Context) error {
 	return nil
 }
 
-// olderLedger is the ledger of a host that an older operator configured and that leaves before it was taken over.
+// olderLedger returns the ledger of a legacy host that is removed before its adoption.
 func (h *Host) olderLedger(ctx context.Context) (ledger plan.Ledger, known bool, err error) {
 	spec := plan.OlderNode()
 	found, err := h.Source.Gather(ctx, &spec)

@@ -10,9 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Renew gives the named identities of the spec that the host has another certificate, and touches nothing else: without
-// the certificates, which are in PEM by the name of their identity, it makes keys and requests, with them it puts them
-// in place.
+// Renew replaces the certificates of the named identities of the host's spec, and changes nothing else. Without
+// certificates, Renew creates keys and requests. Certificates, in PEM by identity name, are installed.
 func (h *Host) Renew(ctx context.Context, names []string, certificates map[string]string) error {
 	known, err := h.Records.Held(ctx)
 	if err != nil {

@@ -15,17 +15,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// convergence makes plans of facts and does them until there is nothing left to do.
+// convergence creates plans from facts and runs them until nothing is left to do.
 type convergence struct {
 	execute.Executor
 	gather func(context.Context) (plan.Facts, error)
 	make   func(plan.Facts) plan.Plan
-	// inService is true for a node with pods, which are not to feel anything.
+	// inService is true for a node with pods, which must not be disrupted.
 	inService bool
 }
 
-// converge returns what brings the host to the spec by the plans that planOf returns. The payload is the path of what
-// was sent.
+// converge returns a convergence of the host to the spec, with the plans returned by planOf. The payload is the
+// path of the sent payload.
 func (h *Host) converge(spec *nodespec.NodeSpec, payload string, planOf func(plan.Facts) plan.Plan) *convergence {
 	return &convergence{
 		Executor: execute.Executor{Means: h.Means, Incoming: releases.NewIncoming(*spec, payload)},
@@ -34,11 +34,11 @@ func (h *Host) converge(spec *nodespec.NodeSpec, payload string, planOf func(pla
 	}
 }
 
-// refuses reports whether a plan is not done because the node has pods that feel it. The host may have changed since the operator
-// took it for harmless: services that have crashed, for example, run again.
+// refuses reports whether a plan is refused because it disrupts the pods of the node. The host may have changed
+// since the operator classified the plan as harmless: for example, crashed services may run again.
 func (c *convergence) refuses(p plan.Plan) bool { return c.inService && p.Disturbs() }
 
-// run returns the last plan, which has no steps, or is refused; or restarted is true, and the host goes down.
+// run runs plans and returns the last plan, which is empty or refused. If restarted is true, the host restarts.
 func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, err error) {
 	var before plan.Plan
 	for range execute.MaxRounds {
@@ -63,7 +63,7 @@ func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, 
 	return before, false, c.stuck(ctx, before.Steps[0])
 }
 
-// restart restarts the host. The answer goes out first: nothing does afterwards.
+// restart reports the result and then restarts the host: no output is possible afterwards.
 func (c *convergence) restart(ctx context.Context, next plan.Plan) error {
 	step := next.Steps[0]
 	c.Answer.Plan(next)
@@ -79,7 +79,7 @@ func samePlan(a, b plan.Plan) bool {
 	return slices.EqualFunc(a.Steps, b.Steps, func(x, y plan.Step) bool { return x.Name == y.Name && x.Reason == y.Reason })
 }
 
-// stuck says that steps were done and did not last.
+// stuck returns the failure for completed steps without a lasting effect.
 func (c *convergence) stuck(ctx context.Context, step plan.Step) error {
 	if start, ok := step.Operation.(plan.StartService); ok {
 		service := c.Facts.Services[start.Service]

@@ -14,13 +14,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// After a boot the HNS network is gone until hybrid-overlay-node has made it anew, and the CNI plugin's configuration
-// still lies there. So Windows starts only what has no pods (containerd, the exporter, csi-proxy, the agent), and the
-// agent's service the rest, by the same plan as ever: it takes the configuration away, starts the kubelet and
-// hybrid-overlay-node, and writes the configuration when the network is there.
+// After a boot the HNS network is missing until recreated by hybrid-overlay-node, while the configuration of
+// the CNI plugin still exists. Therefore Windows starts only services without pods: containerd, the exporter,
+// csi-proxy, the agent. The agent's service starts the rest with the regular plan: it removes the
+// configuration, starts the kubelet and hybrid-overlay-node, and writes the configuration once the network
+// exists.
 
-// bootTime is the time after a boot in which Windows itself starts services: one that does not run yet is no drift. The
-// agent begins with the rest when those run that it depends on, or when the operator has applied the spec since the
+// bootTime is the period after a boot in which Windows starts services: a stopped service is not drift yet. The
+// agent starts the rest when its required services run, or when the operator has applied the spec since the
 // boot.
 type bootTime struct {
 	host  host.Host
@@ -28,22 +29,22 @@ type bootTime struct {
 
 	boot    time.Time
 	until   time.Time
-	booted  bool // until counts from the boot and not from the start of the service
-	settled bool // the agent need not wait any more
-	over    bool // Windows has started what it starts
-	started bool // the node was brought up since the boot
+	booted  bool // until counts from the boot, not from the start of the service
+	settled bool // the agent need not wait any longer
+	over    bool // Windows has started its services
+	started bool // the node was started since the boot
 }
 
-// newBoot returns the time after a boot of a service that begins now.
+// newBoot returns the bootTime of a service that starts now.
 func newBoot(h host.Host, clock clock.PassiveClock) *bootTime {
 	return &bootTime{host: h, clock: clock, until: clock.Now().Add(timeouts.BootGrace)}
 }
 
-// NodeIsUp takes down that the node was brought up.
+// NodeIsUp records that the node was started.
 func (b *bootTime) NodeIsUp() { b.started = true }
 
-// Waits reports whether the agent must wait for Windows. up says whether those run that are waited for, and all whether
-// all of the node do.
+// Waits reports whether the agent must wait for Windows. Up is true if all awaited services run, all if all
+// services of the node run.
 func (b *bootTime) Waits(ctx context.Context, up, all bool) bool {
 	if b.over {
 		return false
@@ -51,7 +52,7 @@ func (b *bootTime) Waits(ctx context.Context, up, all bool) bool {
 	if !b.booted {
 		if info, err := b.host.System.Info(ctx); err == nil {
 			b.boot, b.booted = info.BootTime, true
-			// The clock may have been set since the boot, or be set from now on: only what was left by now counts.
+			// The clock may have been set since the boot, or may be set later: only the time left now counts.
 			now := b.clock.Now()
 			b.until = now.Add(min(info.BootTime.Add(timeouts.BootGrace).Sub(now), timeouts.BootGrace))
 			b.started = b.until.Before(now) || b.applied(ctx)
@@ -62,7 +63,8 @@ func (b *bootTime) Waits(ctx context.Context, up, all bool) bool {
 	return !b.settled
 }
 
-// WithoutWindows returns the steps but for the starts that are left to Windows for now. What the steps stop they start.
+// WithoutWindows removes the start steps that Windows performs for now. Restarts of services stopped by the
+// steps remain.
 func (b *bootTime) WithoutWindows(steps []plan.Step, spec nodespec.NodeSpec) []plan.Step {
 	if b.over {
 		return steps
@@ -88,12 +90,12 @@ func (b *bootTime) applied(ctx context.Context) bool {
 	return err == nil && b.booted && file.Modified.After(b.boot)
 }
 
-// Lasts reports whether the node's start after a boot may still be under way.
+// Lasts reports whether the node's start after a boot may still be in progress.
 func (b *bootTime) Lasts() bool {
 	return !b.started && b.clock.Now().Before(b.until.Add(timeouts.LimitNetwork))
 }
 
-// IsStart reports whether a step is a part of the node's start after a boot and no repair: nothing was wrong.
+// IsStart reports whether a step belongs to the node's start after a boot and is therefore not a repair.
 func (b *bootTime) IsStart(step plan.Step, spec *nodespec.NodeSpec) bool {
 	if spec == nil || !b.Lasts() {
 		return false
@@ -109,8 +111,8 @@ func (b *bootTime) IsStart(step plan.Step, spec *nodespec.NodeSpec) bool {
 	return plan.IsForNetwork(step, *spec)
 }
 
-// isUp reports whether those of a spec's services run that Windows starts by itself and that the agent waits for after a
-// boot: what others depend on that the agent starts, or all where it starts none.
+// isUp reports whether the services awaited after a boot run, all of which Windows starts: the dependencies of
+// the services started by the agent, or all automatic services if the agent starts none.
 func isUp(spec nodespec.NodeSpec, present []host.Service) bool {
 	for _, name := range awaited(spec) {
 		if !slices.ContainsFunc(present, func(s host.Service) bool { return strings.EqualFold(s.Name, name) && s.State == host.ServiceRunning }) {

@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// examine compares the host with the spec and repairs what differs, unless a verb is at work or the host is being given
-// back.
+// examine compares the host with the spec and repairs drift, unless an agent command runs or the host is being
+// restored.
 func (k *keeper) examine(ctx context.Context) (o report.Outcome) {
 	w, err := k.wanted(ctx, &o)
 	if err == nil && len(w.steps) > 0 {
@@ -27,14 +27,14 @@ func (k *keeper) examine(ctx context.Context) (o report.Outcome) {
 	return o
 }
 
-// work is what the service may do now, and what that was planned with.
+// work is the work that the service may do now, with its planning input.
 type work struct {
 	steps []plan.Step
 	facts plan.Facts
 	spec  nodespec.NodeSpec
 }
 
-// wanted is the work to be done now. failed are the folders of releases that could not be installed.
+// wanted returns the pending work. Failed contains the directories of releases that could not be installed.
 func (k *keeper) wanted(ctx context.Context, o *report.Outcome, failed ...string) (work, error) {
 	o.Left, o.Skipped, o.Waits = "", false, false
 	spec, err := k.Records.Spec(ctx)
@@ -62,7 +62,7 @@ func (k *keeper) wanted(ctx context.Context, o *report.Outcome, failed ...string
 	return work{steps, found, *spec}, nil
 }
 
-// repair does the steps under the lock, with facts that were gathered under it.
+// repair runs the steps under the lock, with facts gathered under the lock.
 func (k *keeper) repair(ctx context.Context, o *report.Outcome) error {
 	info, err := k.Host.System.Info(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (k *keeper) repair(ctx context.Context, o *report.Outcome) error {
 		return err
 	}
 	if release == nil {
-		o.Skipped = true // the verb that holds the lock brings everything in order itself
+		o.Skipped = true // the command that holds the lock repairs everything itself
 		return nil
 	}
 	defer release()
@@ -97,8 +97,9 @@ func (k *keeper) repair(ctx context.Context, o *report.Outcome) error {
 	}
 }
 
-// repairable are the steps of a plan up to where it waits for the network, without those that stop the service itself.
-// left says what of those is left to the operator, if anything, and await which network the others wait for.
+// repairable returns the steps of a plan up to the wait for the network, without steps that stop the service
+// itself. Left describes a skipped stop that only the operator can do. Await is the network that later steps
+// wait for.
 func repairable(p plan.Plan) (steps []plan.Step, left string, await *plan.AwaitNetwork) {
 	for _, step := range p.Steps {
 		switch o := step.Operation.(type) {

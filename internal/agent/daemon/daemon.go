@@ -1,7 +1,8 @@
-// Package daemon is the agent's service: it holds the host to the spec that the operator left there, looks for what has
-// changed, and repairs it. It never restarts the host, needs neither the operator nor the API server, and with nothing
-// to repair it writes nothing. After a boot, and while the node's network is missing, it knows which services Windows
-// starts, which steps wait for the HNS network, and which are a start and no repair.
+// Package daemon runs the agent's service, which keeps the host in sync with the spec written by the operator:
+// it detects and repairs drift. The service never restarts the host, needs neither the operator nor the API
+// server, and writes nothing when there is no drift. After a boot, and while the node's network is missing,
+// some services are left to Windows, and some steps wait for the HNS network. Steps of such a start are not
+// repairs.
 package daemon
 
 import (
@@ -17,18 +18,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 )
 
-// Parts are what the service works with.
+// Parts are the dependencies of the service.
 type Parts struct {
-	// Means are for steps. Their answers go nowhere: the log has its own words.
+	// Means are the dependencies of steps. Step output is discarded: the service writes its own log.
 	execute.Means
 	Source *facts.Source
 	Lock   installdir.Lock
 	Log    *logs.Own
-	// API takes the Node's condition WindowsConfiguration; nil for nowhere.
+	// API receives the Node's condition WindowsConfiguration; nil disables publishing.
 	API report.APIServer
 }
 
-// Run holds the host to its spec until ctx is done. It calls ready, unless that is nil, when it runs.
+// Run keeps the host in sync with the spec until ctx is done. It calls ready, unless nil, once the service
+// runs.
 func Run(ctx context.Context, p Parts, ready func()) {
 	p.Source.KeepAnswers()
 	k := &keeper{
@@ -52,13 +54,13 @@ func Run(ctx context.Context, p Parts, ready func()) {
 	p.Log.Flush(ctx)
 }
 
-// maxFailed is how many comparisons in a row may fail for want of facts before the failure is reported.
+// maxFailed is the number of consecutive comparisons without facts after which the failure is reported.
 const maxFailed = 3
 
-// keeper repairs drift. It looks often at what is cheap to look at, and compares everything with the spec when that has
-// changed, and from time to time. It polls: NotifyServiceStatusChange tells of states but not of another command line,
-// and needs a handle to each service for as long as it waits, with which Windows cannot let go of a deleted service,
-// and a repair could not make it anew.
+// keeper repairs drift. It polls cheap indicators often, and compares the complete spec after a change and at
+// intervals. Notifications are no alternative: NotifyServiceStatusChange reports states but not command lines,
+// and needs an open handle to each service. With an open handle, Windows cannot release a deleted service, so a
+// repair could not recreate the service.
 type keeper struct {
 	Parts
 	watcher   watcher
@@ -69,9 +71,9 @@ type keeper struct {
 	network   *awaitedNetwork
 	logs      *logs.Keeper
 	former    identity.Former
-	due       time.Time // of the next comparison without a change
+	due       time.Time // time of the next comparison without a change
 	changed   bool      // since the last comparison
-	failed    int       // comparisons in a row that could not be made
+	failed    int       // consecutive failed comparisons
 }
 
 func (k *keeper) loop(ctx context.Context) {
@@ -89,7 +91,7 @@ func (k *keeper) loop(ctx context.Context) {
 	}
 }
 
-// look compares everything if that is due.
+// look compares everything if a comparison is due.
 func (k *keeper) look(ctx context.Context) {
 	k.changed = k.watcher.look(ctx) || k.changed
 	if k.watcher.spec != nil {
@@ -108,16 +110,16 @@ func (k *keeper) look(ctx context.Context) {
 	k.due, k.changed = now.Add(timeouts.DriftCheck), false
 	k.network.AskAgain()
 	k.check(ctx)
-	// What has changed meanwhile, by a repair too, is seen by the next look: a change during the comparison must not be
-	// lost.
+	// Changes in the meantime, including repairs, are detected by the next poll: no change during the
+	// comparison is lost.
 	k.Log.Flush(ctx)
 }
 
-// check compares the host with the spec, repairs what differs and reports.
+// check compares the host with the spec, repairs drift and reports.
 func (k *keeper) check(ctx context.Context) {
 	outcome := k.examine(ctx)
 	if ctx.Err() != nil {
-		return // the service stops; what was cut off is drift for the next one
+		return // the service stops; the next process repairs the rest
 	}
 	now := k.Clock.Now()
 	k.pacer.tried(outcome.Tried(), now)
@@ -127,7 +129,7 @@ func (k *keeper) check(ctx context.Context) {
 	if outcome.Failure == nil || outcome.Failure.Step != "" {
 		k.failed = 0
 	} else if k.failed++; k.failed < maxFailed {
-		k.due = now.Add(timeouts.DriftPoll) // a part of Windows may not be up yet; nobody needs to know
+		k.due = now.Add(timeouts.DriftPoll) // a part of Windows may still be starting; do not report yet
 		return
 	}
 	k.events.Report(ctx, outcome)

@@ -17,32 +17,31 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// awaitedNetwork is what the service does while the HNS network is not there. hybrid-overlay-node makes it, and nobody
-// tells when: so the service looks for it, which costs one question to the Host Networking Service.
+// awaitedNetwork handles the absence of the HNS network. hybrid-overlay-node creates the network without a
+// notification. Therefore the service polls, with one request to the Host Networking Service.
 type awaitedNetwork struct {
 	host  host.Networks
 	clock clock.WithTicker
 
-	awaited *plan.AwaitNetwork // nil while the network is there, or is not to be
+	awaited *plan.AwaitNetwork // nil if the network exists or is not desired
 	since   time.Time
-	silent  bool      // the Host Networking Service did not answer: it is not asked before the next comparison
-	began   time.Time // when the service last had hybrid-overlay-node started or stopped
+	silent  bool      // the Host Networking Service did not respond: no request before the next comparison
+	began   time.Time // time of the last start or stop of hybrid-overlay-node by the service
 }
 
-// newNetwork returns what waits for the network of a host.
+// newNetwork returns the awaitedNetwork of a host.
 func newNetwork(of host.Networks, clock clock.WithTicker) *awaitedNetwork {
 	return &awaitedNetwork{host: of, clock: clock}
 }
 
-// Awaited reports whether the network is waited for.
+// Awaited reports whether the agent waits for the network.
 func (n *awaitedNetwork) Awaited() bool { return n.awaited != nil }
 
-// AskAgain has a Host Networking Service that did not answer be asked again.
+// AskAgain allows new requests to a Host Networking Service that did not respond.
 func (n *awaitedNetwork) AskAgain() { n.silent = false }
 
-// Heed takes over what a plan waits for, and returns the steps to be done now. Where the kubelet runs, the network may
-// only be in the making again: its absence counts when it lasts, so that the node is not made NotReady and Ready for
-// nothing.
+// Heed records the network that a plan waits for, and returns the steps to run now. While the kubelet runs, the
+// network may just be under recreation: a short absence is ignored to keep the node Ready.
 func (n *awaitedNetwork) Heed(await *plan.AwaitNetwork, steps []plan.Step, spec nodespec.NodeSpec) []plan.Step {
 	now := n.clock.Now()
 	if await == nil || n.awaited == nil {
@@ -60,7 +59,7 @@ func startsKubelet(step plan.Step) bool {
 	return ok && strings.EqualFold(start.Service, nodespec.ServiceKubelet)
 }
 
-// Arrived reports whether the network is there that was waited for.
+// Arrived reports whether the awaited network exists now.
 func (n *awaitedNetwork) Arrived(ctx context.Context) bool {
 	if n.awaited == nil || n.silent {
 		return false
@@ -80,8 +79,8 @@ func (n *awaitedNetwork) Arrived(ctx context.Context) bool {
 	})
 }
 
-// Again returns the steps that start hybrid-overlay-node anew when it runs and the network does not come: it makes the
-// network only at its start.
+// Again returns the steps that restart a running hybrid-overlay-node if the network stays missing:
+// hybrid-overlay-node creates the network only at its start.
 func (n *awaitedNetwork) Again(steps []plan.Step, facts plan.Facts) []plan.Step {
 	since := n.since
 	if n.began.After(since) {
@@ -102,7 +101,7 @@ func (n *awaitedNetwork) Again(steps []plan.Step, facts plan.Facts) []plan.Step 
 	return again
 }
 
-// Notice takes down when hybrid-overlay-node is started or stopped, whatever comes of it.
+// Notice records the time of a start or stop of hybrid-overlay-node, successful or not.
 func (n *awaitedNetwork) Notice(step plan.Step) {
 	if ofOverlay(step) {
 		n.began = n.clock.Now()
@@ -119,7 +118,7 @@ func ofOverlay(step plan.Step) bool {
 	return false
 }
 
-// Left describes a network that does not come, for the report.
+// Left describes a missing network for the report.
 func (n *awaitedNetwork) Left() string {
 	if n.awaited == nil || n.clock.Since(n.since) < timeouts.LimitNetwork {
 		return ""

@@ -8,16 +8,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/timeouts"
 )
 
-// pacer keeps the service from trying the same repairs over and over as fast as it can, for a program that ends at its
-// start, say.
+// pacer limits the rate of repeated repairs, for example of a program that exits at its start.
 type pacer struct {
-	tries map[string]time.Time // when each step was last tried
-	delay time.Duration        // until the next comparison because of a change
-	next  time.Time            // not before which a change leads to a comparison
+	tries map[string]time.Time // time of the last try of each step
+	delay time.Duration        // delay of the next comparison caused by a change
+	next  time.Time            // earliest time of a comparison caused by a change
 }
 
-// tried notes steps that were done or have failed. The delay doubles while one of them comes again, up to the time
-// between two comparisons without a change.
+// tried records steps that were completed or have failed. The delay doubles while a step recurs, up to the
+// interval between two comparisons without a change.
 func (p *pacer) tried(steps []string, now time.Time) {
 	if len(steps) == 0 {
 		return

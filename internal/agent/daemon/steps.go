@@ -15,21 +15,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// repairer does the steps of one repair. One that fails keeps nobody away but those that need it: after a boot the node
-// comes up although an authority cannot be trusted, say.
+// repairer runs the steps of one repair. A failed step blocks only the steps that depend on it: for example,
+// after a boot the node starts even if a certificate authority cannot be trusted.
 type repairer struct {
 	*keeper
 	outcome  *report.Outcome
-	failed   map[string]bool // the names of steps, which are not tried again in this repair
-	releases []string        // the folders of those that could not be installed
-	err      error           // the first
+	failed   map[string]bool // names of steps that are not retried in this repair
+	releases []string        // directories of the releases that could not be installed
+	err      error           // the first error
 
 	work
-	blocked map[string]bool // services, in lower case, that stay as they are because a step of theirs has failed
-	down    map[string]bool // services that were stopped
+	blocked map[string]bool // lower-case names of services that stay unchanged after a failed step
+	down    map[string]bool // stopped services
 }
 
-// untried are the names of the steps that have not failed.
+// untried returns the names of the steps that have not failed.
 func (r *repairer) untried(steps []plan.Step) string {
 	var names []string
 	for _, step := range steps {
@@ -40,7 +40,7 @@ func (r *repairer) untried(steps []plan.Step) string {
 	return strings.Join(names, "\n")
 }
 
-// do does the steps. When a release cannot be installed, the rest is left to a plan without it.
+// do runs the steps. If a release cannot be installed, do returns and the next plan omits the release.
 func (r *repairer) do(ctx context.Context, w work) {
 	r.work, r.blocked, r.down = w, map[string]bool{}, map[string]bool{}
 	e := &execute.Executor{Means: r.Means, Facts: w.facts, Incoming: releases.NewIncoming(nodespec.NodeSpec{}, "")}
@@ -73,7 +73,7 @@ func (r *repairer) do(ctx context.Context, w work) {
 		if advice := e.TakeAdvice(); advice != "" {
 			r.Log.Printf(ctx, "%s: %s", step.Name, advice)
 			r.block(step)
-			continue // it was tried and not done
+			continue // tried but not completed
 		}
 		r.note(step)
 		r.outcome.Repairs = append(r.outcome.Repairs, report.Repair{
@@ -83,7 +83,7 @@ func (r *repairer) do(ctx context.Context, w work) {
 	}
 }
 
-// note remembers what a step has done to what runs.
+// note records the effect of a step on the running services.
 func (r *repairer) note(step plan.Step) {
 	switch o := step.Operation.(type) {
 	case plan.StopService:
@@ -93,7 +93,7 @@ func (r *repairer) note(step plan.Step) {
 	}
 }
 
-// block keeps back what needs a step that was not done.
+// block blocks the steps that depend on a step that was not completed.
 func (r *repairer) block(step plan.Step) {
 	switch o := step.Operation.(type) {
 	case plan.StopService:
@@ -108,12 +108,12 @@ func (r *repairer) block(step plan.Step) {
 		}
 	case plan.RemovePath:
 		if plan.IsForNetwork(step, r.spec) {
-			r.blocked[strings.ToLower(nodespec.ServiceKubelet)] = true // it would take pods
+			r.blocked[strings.ToLower(nodespec.ServiceKubelet)] = true // the kubelet would accept pods
 		}
 	}
 }
 
-// readers are the services, in lower case, that read a file at their start.
+// readers returns the lower-case names of the services that read a file at their start.
 func (r *repairer) readers(file nodespec.File) (names []string) {
 	for _, service := range r.spec.Services {
 		if slices.ContainsFunc(service.RestartOn, func(path string) bool { return nodespec.SamePath(path, file.Path) }) {
@@ -123,7 +123,7 @@ func (r *repairer) readers(file nodespec.File) (names []string) {
 	return names
 }
 
-// skips reports whether a step needs one that was not done.
+// skips reports whether a step depends on a step that was not completed.
 func (r *repairer) skips(step plan.Step) bool {
 	switch o := step.Operation.(type) {
 	case plan.StopService:
@@ -131,11 +131,12 @@ func (r *repairer) skips(step plan.Step) bool {
 	case plan.ConfigureService:
 		return r.blocked[strings.ToLower(o.Service.Name)]
 	case plan.WriteFile:
-		// A service that could not be stopped would not notice the change, nor anybody later.
+		// A service that could not be stopped would never notice the change, and neither would a later
+		// comparison.
 		return slices.ContainsFunc(r.readers(o.File), func(name string) bool { return r.blocked[name] && r.runs(name) })
 	case plan.StartService:
 		name := strings.ToLower(o.Service)
-		// Windows starts what a service depends on with it.
+		// Windows also starts the dependencies of a service.
 		r.blocked[name] = r.blocked[name] || slices.ContainsFunc(r.dependencies(name), func(dependency string) bool {
 			return r.blocked[dependency] && !r.runs(dependency)
 		})
@@ -156,7 +157,7 @@ func (r *repairer) dependencies(name string) (names []string) {
 	return names
 }
 
-// runs reports whether a service runs by now.
+// runs reports whether a service runs after the completed steps.
 func (r *repairer) runs(name string) bool {
 	if down, known := r.down[name]; known {
 		return !down

@@ -11,21 +11,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// watcher sees changes that call for a comparison with the spec, without the cost of one: it asks for the node's
-// services, and for size and time of the spec and of the files that the spec names, but reads none of them.
+// watcher detects changes that require a comparison with the spec, at low cost. It queries the node's services,
+// and the size and time of the spec file and of all files named by the spec, but reads no files.
 type watcher struct {
 	host    host.Host
 	records state.Records
 
 	spec     *nodespec.NodeSpec
 	specInfo host.FileInfo // of the file that spec was read from
-	seen     string        // at the last look
-	allRun   bool          // the node's services, at the last look, but for the agent's own
-	up       bool          // the node's services that are waited for after a boot, at the last look
+	seen     string        // at the last poll
+	allRun   bool          // all services of the node ran at the last poll, except the agent's own
+	up       bool          // the services awaited after a boot ran at the last poll
 }
 
-// look reports whether anything differs from the last look. What cannot be looked at is left to the comparison, which
-// says why.
+// look reports whether the state differs from the last poll. Errors are left to the comparison, which reports
+// the cause.
 func (w *watcher) look(ctx context.Context) bool {
 	if err := w.readSpec(ctx); err != nil {
 		return false
@@ -65,7 +65,7 @@ func (w *watcher) became(seen string) bool {
 	return changed
 }
 
-// readSpec reads the spec if its file is another one than the last time.
+// readSpec reads the spec if its file has changed.
 func (w *watcher) readSpec(ctx context.Context) error {
 	info, err := w.host.Files.Stat(ctx, nodespec.SpecPath)
 	if errors.Is(err, host.ErrNotExist) {
@@ -85,8 +85,8 @@ func (w *watcher) readSpec(ctx context.Context) error {
 	return nil
 }
 
-// watchedPaths are the files that the spec lays out. Folders are not among them: their times change with what lies in
-// them.
+// watchedPaths returns the files created from the spec. Directories are excluded because the time of a
+// directory changes with its content.
 func watchedPaths(spec nodespec.NodeSpec) []string {
 	var paths []string
 	for _, file := range spec.Files {

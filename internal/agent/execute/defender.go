@@ -16,31 +16,31 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// Defender is Microsoft Defender Antivirus on one host, and what it answered last. Each question costs its service and
-// WMI's some work, so the agent's service does not ask every minute.
+// Defender is Microsoft Defender Antivirus on one host, with a cached response. Each query costs its service
+// and WMI some work, so the agent's service does not query every minute.
 type Defender struct {
 	host    host.Antivirus
 	clock   clock.WithTicker
 	records state.Records
 
-	keep  time.Duration    // for how long an answer is good; 0: not at all
-	at    time.Time        // of the answer; zero when there is none
-	named []host.Exclusion // that it was asked about
+	keep  time.Duration    // validity of a response; 0 disables caching
+	at    time.Time        // time of the response; zero if there is none
+	named []host.Exclusion // the exclusions of the query
 	facts plan.AntivirusFacts
 }
 
 func (d *Defender) forget() { d.at = time.Time{} }
 
-// NewDefender returns Defender on a host. Each question is asked anew, until Keep says otherwise.
+// NewDefender returns the Defender of a host. Responses are not cached unless Keep is called.
 func NewDefender(antivirus host.Antivirus, clock clock.WithTicker, kept state.Records) *Defender {
 	return &Defender{host: antivirus, clock: clock, records: kept}
 }
 
-// Keep has an answer be good for some time, as long as nothing else is asked and no exclusion changes.
+// Keep caches responses for the given time, as long as the query and the exclusions are unchanged.
 func (d *Defender) Keep(answers time.Duration) { d.keep = answers }
 
-// wasStopped reports whether a call failed because Defender was stopped meanwhile. A Defender that is at work may give
-// that reason, too: then it is a failure as any other.
+// wasStopped reports whether a call failed because Defender was stopped in the meantime. An active Defender may
+// return the same error: then the call failed like any other.
 func (d *Defender) wasStopped(ctx context.Context, err error) bool {
 	if !errors.Is(err, host.ErrNoAntivirus) {
 		return false
@@ -49,8 +49,8 @@ func (d *Defender) wasStopped(ctx context.Context, err error) bool {
 	return askErr == nil && !atWork
 }
 
-// Facts looks at Defender. That it cannot be read keeps nobody from working: then it is as good as one that refuses
-// changes.
+// Facts returns the state of Defender. An unreadable Defender does not stop the agent and is handled like a
+// Defender that refuses changes.
 func (d *Defender) Facts(ctx context.Context, spec nodespec.NodeSpec, ledger plan.Ledger) (plan.AntivirusFacts, error) {
 	named := slices.Concat(spec.Exclusions, ledger.Exclusions)
 	if len(named) == 0 {
@@ -69,7 +69,7 @@ func (d *Defender) Facts(ctx context.Context, spec nodespec.NodeSpec, ledger pla
 		return d.facts, nil
 	}
 	facts := plan.AntivirusFacts{AtWork: true}
-	// WMI, on which the answer depends, is known to hang when its repository is damaged.
+	// WMI, which provides the response, is known to hang when its repository is damaged.
 	asking, cancel := context.WithTimeout(ctx, timeouts.LimitAntivirus)
 	defer cancel()
 	list, err := d.host.Exclusions(asking)

@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Check reports in words what Defender leaves out of its scans, or returns as an error what it scans although it should
-// not.
+// Check describes the exclusions of Defender, or returns an error that names the scanned programs that should
+// be excluded.
 func (d *Defender) Check(ctx context.Context, spec nodespec.NodeSpec) (string, error) {
 	atWork, err := d.host.AtWork(ctx)
 	if err != nil {

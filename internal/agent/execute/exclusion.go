@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// addExclusion adds an exclusion. The ledger names it as ours before it exists. A Defender that refuses fails nothing:
-// the step advises what an administrator can do.
+// addExclusion adds an exclusion. The ledger records the exclusion before it exists. If Defender refuses, the
+// step does not fail but advises the administrator.
 func (e *Executor) addExclusion(ctx context.Context, exclusion host.Exclusion) error {
 	ledger, _, err := e.Records.Ledger(ctx)
 	if err != nil {
@@ -22,16 +22,16 @@ func (e *Executor) addExclusion(ctx context.Context, exclusion host.Exclusion) e
 	}
 	err = e.changeExclusions(ctx, func(ctx context.Context) error { return e.Antivirus.host.AddExclusion(ctx, exclusion) })
 	if errors.Is(err, host.ErrRefused) {
-		ours = ledger // after any other error it may be there
+		ours = ledger // after any other error the exclusion may exist
 	}
 	if e.Antivirus.wasStopped(ctx, err) {
-		return nil // it scans nothing
+		return nil // a stopped Defender scans nothing
 	}
 	return e.tolerate(ctx, ours, err, "does not exclude files opened by "+exclusion.Value+
 		", so containers start more slowly; exclude that program in the policy that manages Defender")
 }
 
-// removeExclusion removes an exclusion, and advises as addExclusion does.
+// removeExclusion removes an exclusion, and advises like addExclusion.
 func (e *Executor) removeExclusion(ctx context.Context, exclusion host.Exclusion) error {
 	ledger, _, err := e.Records.Ledger(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (e *Executor) removeExclusion(ctx context.Context, exclusion host.Exclusion
 	consequence := "keeps its exclusion of " + exclusion.Value + "; remove it manually"
 	if e.Antivirus.wasStopped(ctx, err) {
 		e.adviseOfDefender(consequence, err.Error())
-		return nil // nothing is left to try again
+		return nil // nothing is left to retry
 	}
 	return e.tolerate(ctx, ledger, err, consequence)
 }
@@ -51,8 +51,8 @@ func (e *Executor) changeExclusions(ctx context.Context, action func(context.Con
 	return e.within(ctx, timeouts.LimitAntivirus, "Microsoft Defender Antivirus changes its exclusions", action)
 }
 
-// tolerate goes on after Defender did not do what it was asked to: the host works without. It notes that in the ledger,
-// so that Defender is not asked again before the next boot, and advises.
+// tolerate continues after a failed change of Defender: the host works without the change. The refusal is
+// recorded in the ledger, so that Defender is not called again before the next boot, and reported as advice.
 func (e *Executor) tolerate(ctx context.Context, ledger plan.Ledger, err error, consequence string) error {
 	if err == nil || ctx.Err() != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package execute carries out the steps of a plan on the host. It does what a step says, once, and tells how far it is;
-// whether a step is needed, and what follows when one fails, is up to those who have the plan. Its Defender reads,
-// changes and checks the exclusions of Microsoft Defender Antivirus; a Defender that refuses fails no step.
+// Package execute runs the steps of a plan on the host. It runs each step once and reports progress; callers
+// decide whether a step is needed and how to handle a failure. Defender reads, changes and checks the
+// exclusions of Microsoft Defender Antivirus; a refusal by Defender fails no step.
 package execute
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// MaxRounds ends what makes plans and does them until nothing is left to do, when that does not come. A first
-// configuration takes three rounds for each spec.
+// MaxRounds is the maximum number of plans that one command runs. A first configuration takes three rounds for
+// each spec.
 const MaxRounds = 12
 
-// Means are what steps are done with.
+// Means are the dependencies of steps.
 type Means struct {
 	Host      host.Host
 	Clock     clock.WithTicker
@@ -31,21 +31,22 @@ type Means struct {
 	Version   string    // of the agent
 	Records   state.Records
 	Antivirus *Defender
-	Answer    *state.Writer // takes steps and how far they are
+	Answer    *state.Writer // receives steps and progress
 }
 
-// Executor does the steps of a plan. What each does is in files by concern.
+// Executor runs the steps of a plan. The operations are in separate files by concern.
 type Executor struct {
 	Means
-	// Facts are those that the plan was made of.
+	// Facts are the facts that the plan was created from.
 	Facts plan.Facts
-	// Incoming is what was sent for the spec. It may be nil where no release is installed.
+	// Incoming is the payload sent for the spec. It may be nil if no release is installed.
 	Incoming *releases.Incoming
 
 	current verb.Step // for lines of progress
 }
 
-// Do does one step. What moves files takes as long as it takes, and tells how far it is; all else may hang in Windows.
+// Do runs one step. Steps that move files are not limited and report progress; all other steps may hang in
+// Windows.
 func (e *Executor) Do(ctx context.Context, step plan.Step) error {
 	switch step.Operation.(type) {
 	case plan.InstallRelease, plan.RemovePath, plan.EnableFeature, plan.DisableFeature, plan.StartService, plan.StopService, plan.RestoreService,
@@ -65,7 +66,7 @@ func (e *Executor) Do(ctx context.Context, step plan.Step) error {
 	return err
 }
 
-// operate does what a step says.
+// operate runs the operation of a step.
 //
 //nolint:funlen,gocyclo // one case for each kind of operation
 func (e *Executor) operate(ctx context.Context, step plan.Step) error {
@@ -146,7 +147,7 @@ func (e *Executor) operate(ctx context.Context, step plan.Step) error {
 	return fmt.Errorf("this agent (%s) cannot do %T", e.Version, step.Operation)
 }
 
-// All does the steps of a plan up to one that restarts the host.
+// All runs the steps of a plan up to the first step that restarts the host.
 func (e *Executor) All(ctx context.Context, steps []plan.Step) error {
 	for i, step := range steps {
 		if step.Reboots {

@@ -28,8 +28,8 @@ func (e *Executor) makeDirectory(ctx context.Context, directory nodespec.Directo
 	if !access.Closed() {
 		return nil
 	}
-	// From here on only administrators can exchange it, as long as that is true of the folders above. Somebody may have
-	// exchanged it since the facts were gathered.
+	// From now on only administrators can replace the directory, provided that the same applies to the parent
+	// directories. A user may have replaced the directory after the facts were gathered.
 	now, err := e.Host.Files.Stat(ctx, directory.Path)
 	if err != nil {
 		return fmt.Errorf("look at folder %s: %w", directory.Path, err)
@@ -58,7 +58,7 @@ func (e *Executor) writeFile(ctx context.Context, file nodespec.File) error {
 	return nil
 }
 
-// clearLink takes away a link where a file belongs, so that what it leads to is not written.
+// clearLink removes a link at the path of a file, so that the target of the link is not overwritten.
 func (e *Executor) clearLink(ctx context.Context, path string) error {
 	if e.Facts.Files[path].LinkTarget == "" {
 		return nil
@@ -71,7 +71,7 @@ func (e *Executor) clearLink(ctx context.Context, path string) error {
 
 func (e *Executor) makeLink(ctx context.Context, link nodespec.Link) error {
 	if fact, there := e.Facts.Files[link.Path]; there && fact.LinkTarget == "" && !fact.Directory {
-		// A file that was there before us lies in the ledger.
+		// The content of an original file is in the ledger.
 		if err := e.Host.Files.Remove(ctx, link.Path); err != nil {
 			return fmt.Errorf("remove file %s, which was there before: %w", link.Path, err)
 		}
@@ -106,7 +106,7 @@ func (e *Executor) removePath(ctx context.Context, o plan.RemovePath) error {
 func (e *Executor) removeAll(ctx context.Context, path string) error {
 	e.destroyLayers(ctx, path)
 	remove := func(ctx context.Context) error { return e.Host.Files.Remove(ctx, path) }
-	// A folder of container images has some hundred thousand files.
+	// A directory of container images has several hundred thousand files.
 	if err := e.within(ctx, 0, "removes "+path, remove); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}

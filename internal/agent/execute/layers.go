@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// destroyLayers has Windows unmount and delete the layers in a folder that is about to be removed. What it leaves is
-// removed like other files, or after a restart: a layer must not keep the host from being given back.
+// destroyLayers unmounts and deletes the layers in a directory that is about to be removed. Remaining layers
+// are removed like other files, or after a restart: a layer must not prevent the restoration of the host.
 func (e *Executor) destroyLayers(ctx context.Context, path string) {
 	if !nodespec.Within(nodespec.LayersDirectory, path) {
 		return

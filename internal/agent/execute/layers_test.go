@@ -20,9 +20,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// layeredDrive has a folder of layers that Windows deletes, does not delete, or is asked in vain to delete.
+// layeredDrive has a directory of layers; the deletion of a layer succeeds, fails or hangs.
 type layeredDrive struct {
-	host.Files // Other operations are not called.
+	host.Files // other operations are not called
 
 	layers   int
 	hangs    func(layer int) bool
@@ -32,7 +32,7 @@ type layeredDrive struct {
 
 	asked   []string
 	removed []string
-	ended   context.CancelFunc // what a layer does to the verb, if anything
+	ended   context.CancelFunc // cancels the command during the deletion of a layer; may be nil
 }
 
 func (d *layeredDrive) ReadDir(_ context.Context, path string) (found []host.FileInfo, err error) {
@@ -59,7 +59,7 @@ func (d *layeredDrive) Destroy(ctx context.Context, path string) error {
 	}
 	if d.hangs != nil && d.hangs(layer) {
 		d.clock.Step(timeouts.LimitLayer)
-		<-ctx.Done() // internal/host/windows waits for its call no longer than that
+		<-ctx.Done() // internal/host/windows does not wait longer for its call
 		return fmt.Errorf("destroy layer %s: %w", path, ctx.Err())
 	}
 	if d.fails != nil && d.fails(layer) {

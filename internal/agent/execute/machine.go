@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// absentIsFine makes the removal of what is not there succeed.
+// absentIsFine ignores ErrNotExist, so that removing a missing object succeeds.
 func absentIsFine(err error) error {
 	if errors.Is(err, host.ErrNotExist) {
 		return nil
@@ -38,7 +38,7 @@ func (e *Executor) disableFeature(ctx context.Context, feature string) error {
 	})
 }
 
-// changeFeature waits for DISM, which is asked to stop after some time, and may hang all the same.
+// changeFeature waits for DISM, which is canceled after the limit and may hang nevertheless.
 func (e *Executor) changeFeature(ctx context.Context, what string, change func(context.Context) error) error {
 	work := timeouts.Work{
 		Limit: timeouts.LimitFeature, Grace: timeouts.LimitFeatureStop, What: what, Tell: e.progress,
@@ -54,7 +54,7 @@ func (e *Executor) setEnvironment(ctx context.Context, o plan.SetEnvironment) er
 	return e.Host.Environment.Set(ctx, o.Name, o.Value)
 }
 
-// trustCertificate puts an authority into Windows' store of roots, if it is the one that the spec says it is.
+// trustCertificate adds an authority to the Windows root store if the fingerprint matches the spec.
 func (e *Executor) trustCertificate(ctx context.Context, certificate nodespec.TrustedCertificate) error {
 	if sum := plan.Digest(certificate.DER); !strings.EqualFold(sum, certificate.Fingerprint) {
 		return fmt.Errorf("the certificate of %s in the NodeSpec has the fingerprint %s and not %s", certificate.Subject, sum, certificate.Fingerprint)
@@ -62,8 +62,8 @@ func (e *Executor) trustCertificate(ctx context.Context, certificate nodespec.Tr
 	return e.Host.Roots.Add(ctx, certificate.DER)
 }
 
-// distrustCertificate takes an authority out of Windows' store of roots. One that somebody else brings too is theirs
-// from then on: the ledger says so, and nobody tries it again.
+// distrustCertificate removes an authority from the Windows root store. If another source provides the
+// authority too, the ledger records it as foreign, and the removal is not retried.
 func (e *Executor) distrustCertificate(ctx context.Context, fingerprint string) error {
 	err := e.Host.Roots.Remove(ctx, fingerprint)
 	if !errors.Is(err, host.ErrRefused) || ctx.Err() != nil {
@@ -81,9 +81,9 @@ func (e *Executor) distrustCertificate(ctx context.Context, fingerprint string) 
 	return nil
 }
 
-// killProcess ends a process if its ID still belongs to the same program.
+// killProcess kills a process if its ID still belongs to the same program.
 func (e *Executor) killProcess(ctx context.Context, ended host.Process) error {
-	now, _, _ := hostutil.FindProcess(ctx, e.Host.Processes, ended.PID) // one that nobody can look at is left alone
+	now, _, _ := hostutil.FindProcess(ctx, e.Host.Processes, ended.PID) // an inaccessible process is not killed
 	if !strings.EqualFold(now.Path, ended.Path) {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// awaitNetwork waits until hybrid-overlay-node has made the HNS network with the node's subnet.
+// awaitNetwork waits until hybrid-overlay-node has created the HNS network with the node's subnet.
 func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error {
 	deadline := e.Clock.Now().Add(timeouts.LimitNetwork)
 	for {
@@ -51,7 +51,7 @@ func (e *Executor) awaitNetwork(ctx context.Context, o plan.AwaitNetwork) error 
 func (e *Executor) createEndpoint(ctx context.Context, o plan.CreateEndpoint) error {
 	_, err := e.Host.Networks.CreateEndpoint(ctx, o.Network, o.Name, o.Address)
 	if errors.Is(err, host.ErrExist) {
-		// It is there on another network: that of a former subnet.
+		// The endpoint exists on another network, with a former subnet.
 		if err := absentIsFine(e.Host.Networks.DeleteEndpoint(ctx, o.Name)); err != nil {
 			return fmt.Errorf("delete the HNS endpoint %s of a former network: %w", o.Name, err)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// endPods has the container runtime end all pods. A pod that does not end must not keep the host from being removed:
-// the step names the first such pod, and the shims of all are ended with the other processes.
+// endPods stops all pods through the container runtime. A pod that does not stop must not block the removal of
+// the host. The step names the first such pod, and all shims are killed with the other processes.
 func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 	var pods []host.Sandbox
 	err := e.within(ctx, timeouts.LimitPod, o.Service+" lists its pods", func(ctx context.Context) (err error) {
@@ -50,7 +50,7 @@ func (e *Executor) endPods(ctx context.Context, o plan.EndPods) error {
 	return nil
 }
 
-// withoutPods advises of pods that were not ended, unless it is the verb that was interrupted.
+// withoutPods advises of pods that were not stopped, unless the command was interrupted.
 func (e *Executor) withoutPods(ctx context.Context, advice string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -59,9 +59,10 @@ func (e *Executor) withoutPods(ctx context.Context, advice string) error {
 	return nil
 }
 
-// laterIfMounted puts the removal of a folder off until after a restart when files of containers in it are in use.
+// laterIfMounted postpones the removal of a directory until after a restart if container files in it are in
+// use.
 func (e *Executor) laterIfMounted(ctx context.Context, path string, err error) error {
-	// Windows refuses a mounted disk as in use, and may refuse what its filters hold as denied.
+	// Windows reports a mounted disk as in use, and may deny access to files held by its filters.
 	if !errors.Is(err, host.ErrInUse) && !errors.Is(err, fs.ErrPermission) || ctx.Err() != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// hungRuntime lists pods, or does not, and ends none: it answers only when it is given up.
+// hungRuntime lists pods only if lists is set, and stops none: calls block until canceled.
 type hungRuntime struct {
 	pods  int
 	lists bool

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// attachEndpoint attaches the endpoint to the host and waits until the host shows that. HNS may refuse the first attempts
-// after it created the endpoint. Source: flannel-io/flannel issue 1112.
+// attachEndpoint attaches the endpoint to the host and waits until the host shows the attachment. HNS may
+// refuse the first attempts after it created the endpoint. Source: flannel-io/flannel issue 1112.
 func (e *Executor) attachEndpoint(ctx context.Context, name string) error {
 	deadline := e.Clock.Now().Add(timeouts.LimitAttach)
 	for {
@@ -28,8 +28,8 @@ func (e *Executor) attachEndpoint(ctx context.Context, name string) error {
 	}
 }
 
-// tryAttach attaches the endpoint and keeps its new adapter out of DNS at once. If the second fails, or the adapter takes
-// time to appear, the next plan has a step for it.
+// tryAttach attaches the endpoint and immediately disables the DNS registration of its new adapter. If
+// disabling fails, or the adapter appears later, the next plan has a step for the adapter.
 func (e *Executor) tryAttach(ctx context.Context, name string) error {
 	if err := e.Host.Networks.AttachEndpoint(ctx, name); err != nil {
 		return err
@@ -51,8 +51,8 @@ func (e *Executor) tryAttach(ctx context.Context, name string) error {
 	return nil
 }
 
-// disableRegistration keeps an adapter out of DNS. A node works without that too: a failure is recorded in the ledger, so
-// that the step is not repeated before the next boot, and reported.
+// disableRegistration disables the DNS registration of an adapter. A node works without that: a failure is
+// recorded in the ledger, so that the step is not repeated before the next boot, and reported.
 func (e *Executor) disableRegistration(ctx context.Context, o plan.DisableDNSRegistration) error {
 	err := e.setRegistration(ctx, o.Adapter)
 	if err == nil || ctx.Err() != nil {

@@ -32,11 +32,11 @@ func (e *Executor) stopService(ctx context.Context, name string) error {
 	return nil
 }
 
-// serviceFailure describes a service that does not start or stop on request, and says where to look.
+// serviceFailure describes a service that does not start or stop on request, and names its log.
 func (e *Executor) serviceFailure(ctx context.Context, name, what string, err error) error {
 	failure := state.FailureOf("", err)
 	if ctx.Err() != nil {
-		return failure // it is the verb that was interrupted
+		return failure // the command was interrupted
 	}
 	message, foreign := fmt.Sprintf("service %s %s: %v", name, what, err), ""
 	if found, queryErr := e.Host.Services.Query(ctx, name); queryErr == nil && len(found) == 1 && found[0].State == host.ServiceStopped {
@@ -46,7 +46,7 @@ func (e *Executor) serviceFailure(ctx context.Context, name, what string, err er
 	return &verb.Failure{Reason: verb.ReasonServiceFailed, Message: message + "; look at " + logOf(name) + " on the host" + foreign}
 }
 
-// logOf is where a service writes what goes wrong.
+// logOf returns the location of the log of a service.
 func logOf(service string) string {
 	if service == nodespec.ServiceHNS {
 		return "the event log System"
@@ -61,7 +61,7 @@ func (e *Executor) deleteService(ctx context.Context, name string) error {
 	return nil
 }
 
-// restoreService gives a service the configuration from before us, and lets it run if it ran.
+// restoreService restores the original configuration of a service, and starts the service if it ran before.
 func (e *Executor) restoreService(ctx context.Context, before host.Service) error {
 	if err := e.stopService(ctx, before.Name); err != nil {
 		return err

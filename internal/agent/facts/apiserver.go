@@ -16,13 +16,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// APIServer is where the cluster's nodes reach the API server.
+// APIServer is the address of the API server for the nodes of the cluster.
 type APIServer struct{ url, host, port string }
 
-// plainHost is a DNS name or an IPv4 address.
+// plainHost matches a DNS name or an IPv4 address.
 var plainHost = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
-// ParseAPIServer reads https://host:port and nothing more.
+// ParseAPIServer parses a URL of the form https://host:port without a path.
 func ParseAPIServer(text string) (*APIServer, error) {
 	parsed, err := url.Parse(text)
 	if err != nil {
@@ -36,8 +36,8 @@ func ParseAPIServer(text string) (*APIServer, error) {
 	return server, nil
 }
 
-// ConnectAPIServer begins to connect to the API server while other facts are gathered. The answer comes within
-// timeouts.LimitAPIServer, and is nil without a server.
+// ConnectAPIServer connects to the API server while other facts are gathered. The channel returns the result
+// within timeouts.LimitAPIServer, or nil without a server.
 func ConnectAPIServer(ctx context.Context, from host.Outbound, server *APIServer) <-chan *plan.APIServerFacts {
 	answer := make(chan *plan.APIServerFacts, 1)
 	if server == nil {
@@ -57,8 +57,8 @@ func ConnectAPIServer(ctx context.Context, from host.Outbound, server *APIServer
 	return answer
 }
 
-// reach resolves the server's name and connects to its addresses, all at once: a load balancer's that does not answer
-// is not to take the others' time. One that does is enough.
+// reach resolves the server's name and connects to all addresses in parallel: an unresponsive address of a load
+// balancer must not use up the time. One successful connection is enough.
 func reach(ctx context.Context, from host.Outbound, server *APIServer, facts *plan.APIServerFacts) error {
 	facts.Resolved = []string{server.host}
 	if net.ParseIP(server.host) == nil {
@@ -88,7 +88,8 @@ func reach(ctx context.Context, from host.Outbound, server *APIServer, facts *pl
 		net.JoinHostPort(server.host, server.port), strings.Join(slices.Compact(failures), "; "))
 }
 
-// words describes the failure of an attempt. The error of an attempt that its limit ended would not help the reader.
+// words describes the failure of an attempt. After a timeout, the error of the attempt would not help the
+// reader.
 func words(ctx context.Context, err error) string {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause.Error()

@@ -10,11 +10,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// LimitCloudName is how long the cloud's metadata service may take to name the machine.
+// LimitCloudName is the timeout for the machine's name from the cloud's metadata service.
 const LimitCloudName = 15 * time.Second
 
-// RequestCloudName asks the platform's metadata service for the machine's name, while the other facts are gathered. The
-// channel gives nil where no platform is named.
+// RequestCloudName requests the machine's name from the metadata service of the platform while the other facts
+// are gathered. The channel returns nil if the platform is empty.
 func RequestCloudName(ctx context.Context, service host.Metadata, platform string) <-chan *plan.CloudNameFacts {
 	answer := make(chan *plan.CloudNameFacts, 1)
 	if platform == "" {

@@ -1,5 +1,5 @@
-// Package facts finds out what the host is: everything that a plan is made of, and whether the host reaches the API server
-// and its cloud's metadata service. It changes nothing, and draws no conclusions: those are the plan's.
+// Package facts gathers the facts of the host: the complete input of a plan, and whether the host reaches the
+// API server and its cloud's metadata service. The package changes nothing, and leaves conclusions to the plan.
 package facts
 
 import (
@@ -20,38 +20,39 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Source tells facts of one host. It remembers answers that cost Windows much, and so is kept for as long as the
-// process runs.
+// Source gathers facts of one host. A Source caches expensive Windows queries and therefore lives as long as
+// the process.
 type Source struct {
 	Host      host.Host
 	Clock     clock.PassiveClock
 	Records   state.Records
 	Program   *installdir.Program
 	Antivirus Antivirus
-	// Booting says that the node's start after a boot is under way: the Host Networking Service need not answer yet.
+	// Booting is true during the node's start after a boot, when the Host Networking Service may not respond
+	// yet.
 	Booting bool
 
 	asked featureView
 }
 
-// Antivirus answers questions about Microsoft Defender Antivirus.
+// Antivirus queries Microsoft Defender Antivirus.
 type Antivirus interface {
-	// Keep has an answer of Facts be good for some time.
+	// Keep caches the result of Facts for the given time.
 	Keep(answers time.Duration)
-	// Facts are those that a plan about exclusions is made of.
+	// Facts returns the input for planning exclusions.
 	Facts(ctx context.Context, spec nodespec.NodeSpec, ledger plan.Ledger) (plan.AntivirusFacts, error)
-	// Check returns an error that names what is scanned although it should not be.
+	// Check returns an error that names the scanned programs that should be excluded.
 	Check(ctx context.Context, spec nodespec.NodeSpec) (string, error)
 }
 
-// KeepAnswers has answers about Windows' features and about Defender be good for some time.
+// KeepAnswers caches the state of Windows features and Defender.
 func (s *Source) KeepAnswers() {
 	s.asked.keep = timeouts.FeatureCheck
 	s.Antivirus.Keep(timeouts.AntivirusCheck)
 }
 
-// Gather finds out what the host is. With a spec, everything that the spec or the ledger names is looked at; without
-// one (nil) only what the operator needs to know beforehand.
+// Gather gathers the facts of the host. With a spec, the facts include all objects named by the spec or the
+// ledger. Without a spec (nil), only the facts that the operator needs beforehand are gathered.
 func (s *Source) Gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Facts, error) {
 	g := &gatherer{Source: s, facts: plan.Facts{Time: s.Clock.Now().UTC()}}
 	parts := []func(context.Context) error{g.system, g.own, g.before, g.releases}
@@ -60,7 +61,7 @@ func (s *Source) Gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Fact
 		parts = append(parts, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identities, g.eventSource, g.antivirus,
 			g.trustedCertificates, g.routes, g.staticAddress)
 	}
-	// A verb that waits forever would hold the lock forever.
+	// A command that waits forever would hold the lock forever.
 	late := &verb.Failure{
 		Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", timeouts.LimitFacts),
 	}
@@ -78,7 +79,7 @@ func (s *Source) Gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Fact
 	return g.facts, nil
 }
 
-// Identities finds out what is known without a spec, and how the spec's identities stand.
+// Identities gathers the facts that need no spec, and the state of the spec's identities.
 func (s *Source) Identities(ctx context.Context, spec nodespec.NodeSpec) (plan.Facts, error) {
 	known, err := s.Gather(ctx, nil)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *Source) Identities(ctx context.Context, spec nodespec.NodeSpec) (plan.F
 	return g.facts, err
 }
 
-// Look finds out what is known without a spec, and how the Windows features are that every node needs.
+// Look gathers the facts that need no spec, and the state of the Windows features required by every node.
 func (s *Source) Look(ctx context.Context) (plan.Facts, error) {
 	known, err := s.Gather(ctx, nil)
 	if err != nil {
@@ -101,7 +102,7 @@ func (s *Source) Look(ctx context.Context) (plan.Facts, error) {
 	return g.facts, err
 }
 
-// gatherer collects the facts. The parts are in files of their own, by concern.
+// gatherer collects the facts. The parts are in separate files by concern.
 type gatherer struct {
 	*Source
 	spec  nodespec.NodeSpec
@@ -118,7 +119,7 @@ func (g *gatherer) system(ctx context.Context) error {
 	return nil
 }
 
-// own is what the agent knows of itself.
+// own gathers the facts of the agent and its records.
 func (g *gatherer) own(ctx context.Context) error {
 	sum, err := g.Program.Sum(ctx, g.Host.Files)
 	if err != nil {
@@ -131,7 +132,7 @@ func (g *gatherer) own(ctx context.Context) error {
 	return g.specs(ctx)
 }
 
-// before is what the agent can read of the spec that the host was to become last.
+// before gathers the readable part of the last desired spec.
 func (g *gatherer) before(ctx context.Context) error {
 	known, err := g.Records.Held(ctx)
 	switch {
@@ -153,7 +154,6 @@ func (g *gatherer) releases(ctx context.Context) (err error) {
 	return nil
 }
 
-// antivirus looks at Microsoft Defender Antivirus.
 func (g *gatherer) antivirus(ctx context.Context) (err error) {
 	g.facts.Antivirus, err = g.Antivirus.Facts(ctx, g.spec, g.facts.Ledger)
 	return err

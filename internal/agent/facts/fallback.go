@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// specs is what the agent knows of the spec that was applied last, and of the one that a rollback goes back to.
+// specs gathers the facts of the last applied spec and of the rollback target.
 func (g *gatherer) specs(ctx context.Context) error {
 	applied, err := g.Records.Applied(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func (g *gatherer) specs(ctx context.Context) error {
 		_, g.facts.NoFallback, err = g.Keepable(ctx)
 		return err
 	}
-	// Its releases stay also if no agent on the host can apply it.
+	// The releases are kept even if no agent on the host can apply the rollback target.
 	g.facts.Kept = kept.Releases
 	if g.facts.FallbackAgent, err = g.beside(ctx, kept.Agent); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (g *gatherer) specs(ctx context.Context) error {
 	return err
 }
 
-// beside returns the SHA-256 of an agent if it lies on the host; else nothing.
+// beside returns the SHA-256 of an agent if its program is on the host, and otherwise an empty string.
 func (s *Source) beside(ctx context.Context, sum string) (string, error) {
 	there, err := s.Program.Beside(ctx, s.Host.Files, sum)
 	if err != nil || !there {
@@ -46,8 +46,8 @@ func (s *Source) beside(ctx context.Context, sum string) (string, error) {
 	return sum, nil
 }
 
-// Keepable returns what the host could go back to after another NodeSpec was applied. If there is nothing, or nothing
-// that an agent on the host could apply again, why says so.
+// Keepable returns the rollback target for the time after another NodeSpec is applied. If there is none, or no
+// agent on the host could apply it, why is the reason.
 func (s *Source) Keepable(ctx context.Context) (keepable *state.Fallback, why string, err error) {
 	keepable, why, err = s.Records.Keepable(ctx)
 	if err != nil || keepable == nil {
@@ -60,8 +60,8 @@ func (s *Source) Keepable(ctx context.Context) (keepable *state.Fallback, why st
 	return keepable, "", nil
 }
 
-// Unusable says why no agent on the host could bring it back to a fallback; it is empty if one can: the agent that has
-// applied it, or else this one.
+// Unusable returns the reason why no agent on the host could apply a rollback target. The reason is empty if
+// the agent that applied the rollback target, or else this agent, can.
 func (s *Source) Unusable(ctx context.Context, fallback state.Fallback) (why string, err error) {
 	_, fault := nodespec.Decode(fallback.Document)
 	if fault == nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// MaxConfigFile is the size in bytes up to which the content of a file is looked at and kept. Configuration files are
-// far below.
+// MaxConfigFile is the maximum size in bytes for inspecting and keeping the content of a file. Configuration files
+// are much smaller.
 const MaxConfigFile = 1 << 20
 
-// files looks at every place that the spec or the ledger names.
+// files inspects all paths named by the spec or the ledger.
 func (g *gatherer) files(ctx context.Context) error {
 	g.facts.Files = map[string]plan.FileFact{}
 	for _, path := range plan.Paths(g.facts.Ledger, g.spec) {
@@ -35,7 +35,7 @@ func (g *gatherer) files(ctx context.Context) error {
 	return nil
 }
 
-// older looks for what an older operator may have left. Of that nobody needs to know the content.
+// older finds files that a legacy operator may have left. Their content is not needed.
 func (g *gatherer) older(ctx context.Context) error {
 	paths := plan.OlderPaths()
 	for _, folder := range plan.OlderListings() {
@@ -65,7 +65,7 @@ func (g *gatherer) older(ctx context.Context) error {
 	return nil
 }
 
-// payloadFile takes over what is known of a file of a release.
+// payloadFile copies the facts of a file of a release.
 func (g *gatherer) payloadFile(path string) {
 	if fact, there := g.found.File(path); there {
 		g.facts.Files[path] = fact
@@ -96,8 +96,8 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 	return nil
 }
 
-// entries are the names in a folder that may have been there before us, or that the spec does not name; of our own
-// folders nobody needs them.
+// entries returns the names in a directory that may have existed before or is not named by the spec. Entries of
+// the operator's own directories are not needed.
 func (g *gatherer) entries(ctx context.Context, path string) (names []string, listed bool, err error) {
 	before, known := g.facts.Ledger.Paths[path]
 	if known && !before.Existed && !nodespec.SamePath(path, nodespec.Root) && plan.IsNamed(path, g.spec) {

@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// identities reads the certificates of the kubelet and of the services that have one of their own, and the requests
-// that wait. It reports nothing about the keys.
+// identities reads the certificates of the kubelet and of the services with their own certificates, and the
+// pending requests. Facts contain no keys.
 func (g *gatherer) identities(ctx context.Context) (err error) {
 	if g.spec.Identity.Directory != "" {
 		if g.facts.Identity, err = g.identity(ctx, g.spec.Identity); err != nil {

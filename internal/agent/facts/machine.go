@@ -31,21 +31,20 @@ func (g *gatherer) features(ctx context.Context) error {
 	return nil
 }
 
-// featureView is what Windows answered last about its features. To ask takes DISM some seconds and starts Windows'
-// servicing, so neither is asked twice for the same facts, nor by the agent's service every minute.
+// featureView caches the state of Windows features. A query takes DISM several seconds and starts Windows
+// servicing. Therefore each feature is queried once per facts, and not every minute by the agent's service.
 type featureView struct {
-	unknown map[string]bool // names that this Windows does not have, which does not change
-	keep    time.Duration   // for how long an answer is good; 0: not at all
+	unknown map[string]bool // names unknown to this Windows, which do not change
+	keep    time.Duration   // validity of a state; 0 disables caching
 	states  map[string]featureAnswer
 }
 
 type featureAnswer struct {
 	state   host.FeatureState
 	at      time.Time
-	pending bool // a restart of Windows was, as after each change of a feature that matters here
+	pending bool // a restart of Windows was pending, as after each relevant change of a feature
 }
 
-// feature is how a feature stands.
 func (g *gatherer) feature(ctx context.Context, name string) (host.FeatureState, error) {
 	if state, known := g.facts.Features[name]; known {
 		return state, nil
@@ -77,7 +76,7 @@ func (g *gatherer) feature(ctx context.Context, name string) (host.FeatureState,
 	return state, nil
 }
 
-// environment takes only variables that the spec or the ledger names: others are not our business.
+// environment reads only the variables named by the spec or the ledger: other variables are out of scope.
 func (g *gatherer) environment(ctx context.Context) error {
 	all, err := g.Host.Environment.Get(ctx)
 	if err != nil {
@@ -112,7 +111,7 @@ func (g *gatherer) eventSource(ctx context.Context) (err error) {
 	return nil
 }
 
-// pick takes the named entries, compared without case, under the names asked for.
+// pick selects the named entries, compared case-insensitively, with the requested names as keys.
 func pick[V any](all map[string]V, names []string) map[string]V {
 	folded := make(map[string]V, len(all))
 	for name, value := range all {
@@ -127,7 +126,8 @@ func pick[V any](all map[string]V, names []string) map[string]V {
 	return picked
 }
 
-// services takes those that the spec or the ledger names, and all that were made by this operator or its predecessor.
+// services selects the services named by the spec or the ledger, and all services created by this or the legacy
+// operator.
 func (g *gatherer) services(ctx context.Context) error {
 	list, err := g.Host.Services.Query(ctx)
 	if err != nil {
@@ -171,7 +171,8 @@ func (s *Source) login(ctx context.Context, services []host.Service) (plan.Login
 	return plan.FindLogin(s.Host.Processes.Self(), processes, services), nil
 }
 
-// networks asks the Host Networking Service, which comes with containers; a host without them has no networks.
+// networks queries the Host Networking Service, a part of the Containers feature; without the feature there are
+// no networks.
 func (g *gatherer) networks(ctx context.Context) error {
 	state, err := g.feature(ctx, nodespec.FeatureContainers)
 	if err != nil {
@@ -185,7 +186,8 @@ func (g *gatherer) networks(ctx context.Context) error {
 	}
 	networks, endpoints, err := g.askNetworking(ctx)
 	if err != nil && g.silenceIsFine() && ctx.Err() == nil {
-		// Its own start and hybrid-overlay-node's, which wakes it, must not wait for it; until it answers no pod starts.
+		// Starting HNS, and hybrid-overlay-node, which wakes HNS, must not wait for HNS. Until HNS responds, no
+		// pod starts.
 		g.facts.HNSSilent = err.Error()
 		return nil
 	}
@@ -194,7 +196,7 @@ func (g *gatherer) networks(ctx context.Context) error {
 	}
 	g.facts.Networks, g.facts.Endpoints = networks, nil
 	for _, endpoint := range endpoints {
-		// Those of pods come and go.
+		// Endpoints of pods are not relevant.
 		if strings.EqualFold(endpoint.Name, g.spec.Network.SourceVIPEndpoint) {
 			g.facts.Endpoints = append(g.facts.Endpoints, endpoint)
 			if err := g.registration(ctx, endpoint); err != nil {
@@ -205,7 +207,7 @@ func (g *gatherer) networks(ctx context.Context) error {
 	return nil
 }
 
-// networkServices looks at the Windows services of networks.
+// networkServices queries the Windows services for networks.
 func (g *gatherer) networkServices(ctx context.Context) error {
 	found, err := g.Host.Services.Query(ctx, nodespec.ServiceHNS, nodespec.ServiceVFP)
 	if err != nil {
@@ -218,15 +220,15 @@ func (g *gatherer) networkServices(ctx context.Context) error {
 	return nil
 }
 
-// silenceIsFine reports whether the Host Networking Service need not answer: the node starts, or hybrid-overlay-node
-// does not run, without which there is no network. Else nobody may take a moment's silence for a network that is gone:
-// pods would feel it.
+// silenceIsFine reports whether the Host Networking Service may be silent: the node starts, or
+// hybrid-overlay-node does not run, without which there is no network. Otherwise a short silence must not be
+// taken for a missing network, because the repair would disrupt pods.
 func (g *gatherer) silenceIsFine() bool {
 	overlay := g.facts.Services[nodespec.ServiceHybridOverlay]
 	return g.Booting || overlay.State != host.ServiceRunning
 }
 
-// staticAddress reads what the registry says about static addresses.
+// staticAddress reads the registry value for static addresses.
 func (g *gatherer) staticAddress(ctx context.Context) error {
 	value, err := g.Host.Registry.Number(ctx, plan.DevicelessName())
 	switch {
@@ -256,7 +258,7 @@ func (g *gatherer) askNetworking(ctx context.Context) ([]host.HNSNetwork, []host
 	return networks, endpoints, nil
 }
 
-// processes takes those that run from our folders.
+// processes selects the processes that run from the operator's directories.
 func (g *gatherer) processes(ctx context.Context) error {
 	list, err := g.Host.Processes.List(ctx)
 	if err != nil {

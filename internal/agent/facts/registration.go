@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// registration finds out whether the adapter of kube-proxy's endpoint registers in DNS. An unreadable value counts as
-// none.
+// registration determines whether the adapter of kube-proxy's endpoint registers in DNS. An unreadable value
+// counts as missing.
 func (g *gatherer) registration(ctx context.Context, endpoint host.HNSEndpoint) error {
 	if endpoint.Adapter == "" {
 		return nil

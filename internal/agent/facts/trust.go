@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// trustedCertificates asks Windows' store of roots for the authorities that concern us, if there are any.
+// trustedCertificates queries the Windows root store for the relevant authorities, if there are any.
 func (g *gatherer) trustedCertificates(ctx context.Context) error {
 	imported, err := g.imported(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (g *gatherer) trustedCertificates(ctx context.Context) error {
 	return nil
 }
 
-// imported are the certificates that an older operator has put into the store, by its own word.
+// imported returns the certificates that a legacy operator has added to the store, according to its own list.
 func (g *gatherer) imported(ctx context.Context) ([]string, error) {
 	fact, there := g.facts.Files[plan.OlderImported]
 	if !there || fact.Directory || fact.LinkTarget != "" || fact.Size > maxImported {
@@ -55,12 +55,12 @@ func (g *gatherer) imported(ctx context.Context) ([]string, error) {
 	return pemFingerprints(data), nil
 }
 
-// maxImported is the size up to which an older operator's list of certificates is read. That of all authorities of
+// maxImported is the maximum size of a legacy operator's list of certificates. A list of all authorities on
 // Linux has 250 KiB.
 const maxImported = 4 << 20
 
-// pemFingerprints returns the fingerprints of the certificates in a bundle, sorted. It skips what is no certificate,
-// because no store can hold it.
+// pemFingerprints returns the sorted fingerprints of the certificates in a bundle. Invalid certificates are
+// skipped because no store can hold them.
 func pemFingerprints(data []byte) []string {
 	var fingerprints []string
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
@@ -73,7 +73,7 @@ func pemFingerprints(data []byte) []string {
 	return slices.Compact(fingerprints)
 }
 
-// routes asks Windows for the routes that concern us, if there are any.
+// routes queries Windows for the relevant routes, if there are any.
 func (g *gatherer) routes(ctx context.Context) error {
 	named := plan.NamedRoutes(g.facts.Ledger, g.spec)
 	if len(named) == 0 {
@@ -83,7 +83,7 @@ func (g *gatherer) routes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the routes of the default route's adapter: %w", err)
 	}
-	g.facts.NoDefaultRoute = len(all) == 0 // the default route itself is one of them
+	g.facts.NoDefaultRoute = len(all) == 0 // the list includes the default route
 	for _, destination := range named {
 		if slices.Contains(all, destination) {
 			g.facts.Routes = append(g.facts.Routes, destination)

@@ -1,5 +1,6 @@
-// Package hostutil reads complete files and directories of the host, writes the agent's own files, and finds processes.
-// It ends no process, and the content of a file is up to the NodeSpec or to the package that keeps the file.
+// Package hostutil reads complete files and directories of the host, writes the agent's own files, and finds
+// processes. The package ends no process, and leaves the content of files to the NodeSpec or to the package
+// that owns the file.
 package hostutil
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// ReadFile returns the content of a file; nil when it is not there.
+// ReadFile returns the content of a file, or nil if the file does not exist.
 func ReadFile(ctx context.Context, files host.Files, path string) ([]byte, error) {
 	file, err := files.Open(ctx, path)
 	if errors.Is(err, host.ErrNotExist) {
@@ -32,7 +33,8 @@ func ReadFile(ctx context.Context, files host.Files, path string) ([]byte, error
 	return data, nil
 }
 
-// ReadPrefix reads a large file into no more memory than it needs: its first bytes, and fewer when it is shorter.
+// ReadPrefix reads the first bytes of a file, or fewer if the file is shorter, without allocating more memory
+// than needed.
 func ReadPrefix(ctx context.Context, files host.Files, path string, size int64) ([]byte, error) {
 	file, err := files.Open(ctx, path)
 	if err != nil {
@@ -61,7 +63,7 @@ func FileDigest(ctx context.Context, files host.Files, path string) (string, err
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// ListDirectory lists a folder; nothing when it is not there.
+// ListDirectory lists a directory; a missing directory has no entries.
 func ListDirectory(ctx context.Context, files host.Files, path string) ([]host.FileInfo, error) {
 	infos, err := files.ReadDir(ctx, path)
 	if err != nil && !errors.Is(err, host.ErrNotExist) {
@@ -70,8 +72,8 @@ func ListDirectory(ctx context.Context, files host.Files, path string) ([]host.F
 	return infos, nil
 }
 
-// KeepFile makes a file of the agent's hold the data, for administrators only. It does nothing when the file holds them
-// already.
+// KeepFile writes the data to a file of the agent, for administrators only, unless the file already has that
+// content.
 func KeepFile(ctx context.Context, files host.Files, path string, data []byte) error {
 	present, err := ReadFile(ctx, files, path)
 	if err == nil && present != nil && bytes.Equal(present, data) {
@@ -84,7 +86,7 @@ func KeepFile(ctx context.Context, files host.Files, path string, data []byte) e
 	return nil
 }
 
-// EnsureDirectory makes a folder that is not there, for administrators only. One that is there stays as it is.
+// EnsureDirectory creates a missing directory, for administrators only. An existing directory is not changed.
 func EnsureDirectory(ctx context.Context, h host.Host, path string) error {
 	_, err := h.Files.Stat(ctx, path)
 	if errors.Is(err, host.ErrNotExist) {
@@ -96,7 +98,7 @@ func EnsureDirectory(ctx context.Context, h host.Host, path string) error {
 	return nil
 }
 
-// SplitPath parts a path into its folder and its name. The folder is empty when the path has none.
+// SplitPath splits a path into directory and name. The directory is empty if the path has none.
 func SplitPath(path string) (folder, name string) {
 	i := strings.LastIndexByte(path, '\\')
 	return path[:max(i, 0)], path[i+1:]

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// FindProcess returns the process that has the ID now; there is false when none has.
+// FindProcess returns the current process with the ID; there is false if none exists.
 func FindProcess(ctx context.Context, processes host.Processes, pid int) (found host.Process, there bool, err error) {
 	list, err := processes.List(ctx)
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// DescribeForeignRuntime returns the end of a message about a stopped service: that another container runtime serves the
-// pipe of containerd. That runtime may also hold the database of containerd's store, for which a start waits until
-// Windows ends it. "" if it is another service, or nothing serves the pipe.
+// DescribeForeignRuntime returns the end of a message about a stopped service: another container runtime serves
+// the pipe of containerd. That runtime may also hold the database of containerd's store; then the start of
+// containerd waits until Windows ends the start. The result is "" for other services, or if nothing serves the
+// pipe.
 func DescribeForeignRuntime(ctx context.Context, probes host.Probes, service string) string {
 	if service != nodespec.ServiceContainerd {
 		return ""

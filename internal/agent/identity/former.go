@@ -17,22 +17,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Former deletes former certificates from the stores of the node's programs. client-go's file store adds a file with
-// key and certificate at each rotation and deletes none: hybrid-overlay-node's would be one more every day.
+// Former deletes former certificates from the stores of the node's programs. client-go's file store adds a file
+// with key and certificate at each rotation and deletes none. hybrid-overlay-node would add one every day.
 type Former struct {
 	Files host.Files
 	Clock clock.PassiveClock
 	due   time.Time
 }
 
-// keptCertificates is how many files of a store are kept besides the one in use: a program may be about to take the
-// youngest.
+// keptCertificates is the number of files that a store keeps besides the current certificate: a program may be
+// about to activate the newest.
 const keptCertificates = 2
 
-// storedCertificate is the name that client-go gives to a certificate in a store, and what it begins with.
+// storedCertificate matches the name of a certificate in a store of client-go, and captures its prefix.
 var storedCertificate = regexp.MustCompile(`^([A-Za-z0-9-]+)-[0-9]{4}(-[0-9]{2}){5}\.pem$`)
 
-// Look clears the stores, if it is time for that. What cannot be cleared now is cleared later: nothing depends on it.
+// Look cleans the stores, if a check is due. Failures are retried later: nothing depends on the cleanup.
 func (f *Former) Look(ctx context.Context, spec nodespec.NodeSpec) error {
 	now := f.Clock.Now()
 	if now.Before(f.due) {
@@ -56,7 +56,7 @@ func (f *Former) clear(ctx context.Context, directory string) error {
 	for _, link := range entries {
 		prefix, is := strings.CutSuffix(link.Name, "-current.pem")
 		if !is || link.LinkTarget == "" {
-			continue // without the one in use nobody can tell which are former ones
+			continue // without a current certificate, former ones are unknown
 		}
 		for _, path := range formerCertificates(entries, prefix, link.LinkTarget) {
 			if err := f.Files.Remove(ctx, path); err != nil {
@@ -67,8 +67,8 @@ func (f *Former) clear(ctx context.Context, directory string) error {
 	return nil
 }
 
-// formerCertificates are the files of a store that are not in use and not among the youngest. Their names sort as their
-// times.
+// formerCertificates returns the files of a store that are not in use and not among the newest. Names sort by
+// time.
 func formerCertificates(entries []host.FileInfo, prefix, current string) []string {
 	var paths []string
 	for _, entry := range entries {

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Current returns the certificate in use; nil when a certificate store of client-go could not work with what is there.
+// Current returns the certificate in use, or nil if a certificate store of client-go could not use the files.
 func Current(ctx context.Context, from host.Files, identity nodespec.Identity) (*Pair, error) {
 	link := currentLink(identity)
 	info, err := from.Stat(ctx, link)
@@ -33,8 +33,8 @@ func Current(ctx context.Context, from host.Files, identity nodespec.Identity) (
 	return nil, nil
 }
 
-// Pending returns the key that waits for its certificate; nil when none does. A key whose certificate is in use waits
-// no more.
+// Pending returns the key with a pending certificate request, or nil if there is none. A key with an installed
+// certificate is no longer pending.
 func Pending(ctx context.Context, from host.Files, identity nodespec.Identity) (*Pair, error) {
 	data, err := hostutil.ReadFile(ctx, from, PendingFile(identity))
 	if err != nil {

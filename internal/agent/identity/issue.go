@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Request makes the key of an identity with its request, in one file so that neither is ever there without the other.
-// One that waits already for the same identity is kept.
+// Request creates the key and the certificate request of an identity, in one file so that neither exists
+// without the other. A pending request for the same identity is kept.
 func Request(ctx context.Context, h host.Host, random io.Reader, identity nodespec.Identity) error {
 	waiting, err := Pending(ctx, h.Files, identity)
 	if err != nil {
@@ -40,8 +40,8 @@ func writeSecret(ctx context.Context, to host.Files, path string, data []byte) e
 	return nil
 }
 
-// Install lays the signed certificate out with its key as client-go's certificate store does: one file with both, and a
-// link to it. The file is named after the certificate, so that a second attempt writes the same one.
+// Install installs the signed certificate and its key like the certificate store of client-go: one file with
+// both, and a link to the file. The file is named after the certificate, so a retry writes the same file.
 func Install(ctx context.Context, h host.Host, identity nodespec.Identity) error {
 	waiting, err := Pending(ctx, h.Files, identity)
 	if err != nil {
@@ -74,7 +74,7 @@ func Install(ctx context.Context, h host.Host, identity nodespec.Identity) error
 	return remove(ctx, h.Files, PendingFile(identity))
 }
 
-// clearFile takes away a plain file where a link belongs.
+// clearFile removes a regular file at the path of a link.
 func clearFile(ctx context.Context, in host.Files, link string) error {
 	info, err := in.Stat(ctx, link)
 	if errors.Is(err, host.ErrNotExist) || err == nil && info.LinkTarget != "" {

@@ -1,6 +1,7 @@
-// Package identity keeps the keys and certificates that the host's programs have towards the API server: it makes keys
-// with requests, puts signed certificates in place as client-go's certificate store does, and deletes former ones. A
-// key never leaves the host. Which identities there are, and when one is renewed, is up to NodeSpec and plan.
+// Package identity maintains the keys and certificates that the host's programs use for the API server. It
+// creates keys with requests, installs signed certificates like the certificate store of client-go, and deletes
+// former certificates. A key never leaves the host. NodeSpec and plan decide which identities exist and when
+// certificates are renewed.
 package identity
 
 import (
@@ -26,23 +27,23 @@ const (
 	pemKey     = "EC PRIVATE KEY"
 )
 
-// currentLink is a file in the directory of an identity. It has the name that client-go's certificate store knows; it
-// must be a symbolic link, because the kubelet's first rotation refuses to replace a file.
+// currentLink returns the path of the current certificate of an identity, named as in the certificate store of
+// client-go. It must be a symbolic link because the kubelet's first rotation refuses to replace a file.
 func currentLink(identity nodespec.Identity) string {
 	return identity.Path(nodespec.CurrentCertificate)
 }
 
-// PendingFile returns the path of the file in which a key waits for its certificate.
+// PendingFile returns the path of the file with a key and its pending request.
 func PendingFile(identity nodespec.Identity) string { return identity.Path("pending") }
 
-// Pair is a private key and what was made for it: a certificate chain, its leaf first, or a request.
+// Pair is a private key with a certificate chain, leaf first, or a request.
 type Pair struct {
 	Key     *ecdsa.PrivateKey
 	Chain   []*x509.Certificate
 	request *x509.CertificateRequest
 }
 
-// newPending makes a key and a request for the identity.
+// newPending creates a key and a request for the identity.
 func newPending(random io.Reader, identity nodespec.Identity) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
@@ -63,19 +64,19 @@ func newPending(random io.Reader, identity nodespec.Identity) ([]byte, error) {
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	encoded, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return nil, errors.New("encode the key of a certificate") // the cause could quote it
+		return nil, errors.New("encode the key of a certificate") // the cause could quote the key
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: encoded}), nil
 }
 
-// matches reports whether the request asks for the identity.
+// matches reports whether the request is for the identity.
 func (p *Pair) matches(identity nodespec.Identity) bool {
 	return p.request != nil && p.request.Subject.CommonName == identity.CommonName &&
 		slices.Equal(p.request.Subject.Organization, []string{identity.Organization})
 }
 
-// parsePair reads a file with a key and a certificate or request; nil when it is none whose parts belong together.
-// Errors are not passed on: they could quote the key.
+// parsePair parses a file with a key and a certificate or request; nil unless all parts match. Errors are
+// discarded because they could quote the key.
 func parsePair(data []byte) *Pair {
 	p := &Pair{}
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
@@ -114,7 +115,7 @@ func (p *Pair) add(block *pem.Block) (err error) {
 	return err
 }
 
-// RequestPEM returns the request as the API takes it.
+// RequestPEM returns the request in the encoding of the API.
 func (p *Pair) RequestPEM() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: p.request.Raw}))
 }

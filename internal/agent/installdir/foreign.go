@@ -12,9 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// refuseForeign refuses a host on which a user has made one of the node's folders outside of C:\k, or an entry there that
-// the node will use: its key and the Secrets of pods would lie there. Nothing is changed: the steps of a plan close these
-// folders, and refuse them again, before anything is written below.
+// refuseForeign refuses a host if a user has created a directory of the node outside of C:\k, or an entry there
+// that the node will use. The node's key and the Secrets of pods would be stored there. Nothing is changed: the
+// steps of a plan restrict these directories, and check them again before any other write.
 func (f *Folder) refuseForeign(ctx context.Context) error {
 	for _, directory := range nodespec.GuardedDirectories() {
 		info, err := f.Host.Files.Stat(ctx, directory.Path)

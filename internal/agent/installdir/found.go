@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// recorded reports whether a ledger that only administrators could write names a path.
+// recorded reports whether the ledger names a path, provided that only administrators could write the ledger.
 func (f *Folder) recorded(ctx context.Context, path string) (bool, error) {
 	if own, err := f.Host.Files.Stat(ctx, nodespec.AgentRoot); err != nil || !closed(own) {
 		return false, nil //nolint:nilerr // there is no such ledger
@@ -21,8 +21,8 @@ func (f *Folder) recorded(ctx context.Context, path string) (bool, error) {
 	return known, err
 }
 
-// noteRoot remembers that C:\k was open, before it is closed, until the ledger does. A folder with nothing of anybody's
-// in it is not given back, and one that the ledger knows needs no note.
+// noteRoot records that C:\k was open, before C:\k is closed and until the ledger has the record. A directory
+// without foreign content is not restored, and a directory in the ledger needs no note.
 func (f *Folder) noteRoot(ctx context.Context) error {
 	known, err := f.recorded(ctx, nodespec.Root)
 	if err != nil {
@@ -42,13 +42,13 @@ func (f *Folder) noteRoot(ctx context.Context) error {
 	return hostutil.KeepFile(ctx, f.Host.Files, nodespec.FoundPath, []byte(host.AccessInherited))
 }
 
-// foundOpen reports whether C:\k was closed to others and the ledger may not say so.
+// foundOpen reports whether C:\k was restricted by the agent and the ledger may not record that yet.
 func (f *Folder) foundOpen(ctx context.Context) (bool, error) {
 	note, err := hostutil.ReadFile(ctx, f.Host.Files, nodespec.FoundPath)
 	return note != nil, err
 }
 
-// AsFound returns the facts with the access that C:\k had before it was closed, for the ledger.
+// AsFound returns the facts with the original access of C:\k, for the ledger.
 func (f *Folder) AsFound(ctx context.Context, facts plan.Facts) (plan.Facts, error) {
 	open, err := f.foundOpen(ctx)
 	root, there := facts.Files[nodespec.Root]
@@ -61,7 +61,7 @@ func (f *Folder) AsFound(ctx context.Context, facts plan.Facts) (plan.Facts, err
 	return facts, nil
 }
 
-// Reopen gives C:\k back that was closed and into which nothing else was put.
+// Reopen restores the access of C:\k if the directory was restricted and nothing was written into it.
 func (f *Folder) Reopen(ctx context.Context) error {
 	open, err := f.foundOpen(ctx)
 	if err != nil || !open {

@@ -1,7 +1,7 @@
-// Package installdir keeps C:\k and the agent's own folder in it. Only SYSTEM and administrators can change the node's
-// programs there, the agent's program is where the operator and the service run it, files that no release needs are
-// deleted, and foreign files are not changed. The lock in it lets one verb at a time change the host: a lock without a
-// living process has no owner.
+// Package installdir maintains C:\k and the agent's own directory in it. Only SYSTEM and administrators can
+// change the node's programs there. The package installs the agent's program, deletes files that no release
+// needs, and does not change foreign files. The lock lets one command at a time change the host: a lock without
+// a living process is dead.
 package installdir
 
 import (
@@ -16,16 +16,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Folder is the agent's folder on a host, and C:\k around it.
+// Folder is the agent's directory on a host, and the surrounding C:\k.
 type Folder struct {
 	Host    host.Host
 	Records state.Records
 	Program *Program
 }
 
-// Guard lets nobody but SYSTEM and administrators into the agent's folder, in which the inbox is. Over SFTP a folder
-// gets the permissions of the one above: on most hosts all users may read what lies there. An agent that has just
-// landed moves there.
+// Guard restricts the agent's directory with the inbox to SYSTEM and administrators. Directories created over
+// SFTP inherit the permissions of the parent: on most hosts, all users may read the content. A newly uploaded
+// agent copies itself into the agent's directory.
 func (f *Folder) Guard(ctx context.Context) error {
 	landed := nodespec.Within(f.Program.Path, nodespec.LandingRoot)
 	if landed {
@@ -50,8 +50,8 @@ func (f *Folder) Guard(ctx context.Context) error {
 	return nil
 }
 
-// IsClosed reports whether Guard has closed C:\k, the agent's folder and the inbox in it, and they still are so. It changes
-// nothing.
+// IsClosed reports whether C:\k, the agent's directory and the inbox are still restricted by Guard, without
+// changing anything.
 func (f *Folder) IsClosed(ctx context.Context) bool {
 	for _, folder := range []string{nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot} {
 		if info, err := f.Host.Files.Stat(ctx, folder); err != nil || !closed(info) {
@@ -61,15 +61,15 @@ func (f *Folder) IsClosed(ctx context.Context) bool {
 	return true
 }
 
-// closed reports whether only administrators may use a folder, and nobody else has made it.
+// closed reports whether only administrators may use a directory that only administrators can have created.
 func closed(info host.FileInfo) bool {
 	return info.Directory && info.LinkTarget == "" && info.Access == host.AccessAdministrators
 }
 
-// takeRoot makes C:\k and the agent's folder in it safe for what is to come: the ledger, secrets and programs that run
-// as SYSTEM. All users may make folders in C:\, and who has made C:\k before us could put another folder in the place
-// of the agent's at any time. So C:\k is closed first, and then what others could have put where only the agent's own
-// things belong goes, while what else lies in it stays.
+// takeRoot secures C:\k and the agent's directory for the ledger, secrets and programs that run as SYSTEM. All
+// users may create directories in C:\, and the creator of C:\k could replace the agent's directory at any
+// time. Therefore C:\k is restricted first. Then content at the paths of the agent is removed if other users
+// could have created it, while other content of C:\k is preserved.
 func (f *Folder) takeRoot(ctx context.Context) error {
 	root, err := f.Host.Files.Stat(ctx, nodespec.Root)
 	if err != nil && !errors.Is(err, host.ErrNotExist) {
@@ -92,7 +92,7 @@ func (f *Folder) takeRoot(ctx context.Context) error {
 	if err := closeFolder(ctx, f.Host, nodespec.Root); err != nil {
 		return err
 	}
-	// From here on nobody else can exchange it, or what lies in it. Somebody may have before.
+	// From now on other users cannot replace C:\k or its content, but may have done so before.
 	if root, err = f.Host.Files.Stat(ctx, nodespec.Root); err != nil || !closed(root) {
 		return fmt.Errorf("%s was replaced while the agent was restricting it to administrators; a user of the host is doing this", nodespec.Root)
 	}
@@ -107,8 +107,8 @@ func (f *Folder) takeRoot(ctx context.Context) error {
 	return nil
 }
 
-// refuseTaken refuses a host in whose C:\k lies what can neither be trusted nor taken away: the folder of an agent that
-// is at work, with the only record of what the host was like before, and programs that are not known to be ours.
+// refuseTaken refuses a host if C:\k contains files that can neither be trusted nor removed. These are the
+// directory of an active agent with the only record of the original state, and programs of unknown origin.
 func (f *Folder) refuseTaken(ctx context.Context) error {
 	own, err := f.Host.Files.Stat(ctx, nodespec.AgentRoot)
 	if err == nil && !closed(own) {
@@ -123,12 +123,12 @@ func (f *Folder) refuseTaken(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", nodespec.ReleasesRoot, err)
 	}
-	// An agent has made it whose own folder is lost. Nobody but an administrator can make a folder that belongs to
-	// administrators.
+	// The directory was created by an agent that has lost its own directory. Only an administrator can create a
+	// directory owned by administrators.
 	if closed(releases) {
 		return nil
 	}
-	// The ledger names it before the agent makes it.
+	// The ledger names the directory before the agent creates it.
 	if known, err := f.recorded(ctx, nodespec.ReleasesRoot); known || err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (f *Folder) refuseTaken(ctx context.Context) error {
 		"%s is there, and no agent of the operator is known to have made it: programs in it would run as the node's; move it away", nodespec.ReleasesRoot)}
 }
 
-// refuseAtWork refuses a host whose agent is at work in a folder that others could change.
+// refuseAtWork refuses a host with an agent that is active in a directory that other users could change.
 func (f *Folder) refuseAtWork(ctx context.Context) error {
 	services, err := f.Host.Services.Query(ctx, nodespec.ServiceAgent)
 	if err != nil {

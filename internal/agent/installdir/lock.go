@@ -18,15 +18,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// holder is who holds the lock that lets one verb at a time change the host.
+// holder identifies the holder of the lock that lets one command at a time change the host.
 type holder struct {
 	Verb    verb.Name `json:"verb"`
 	PID     int       `json:"pid"`
-	Program string    `json:"program"` // path of the process, so that another with the same ID is not taken for it
+	Program string    `json:"program"` // path of the process, to detect another process with the same ID
 	BootID  string    `json:"bootID"`
 	Since   time.Time `json:"since"`
-	// Started is the time at which the process began: Windows soon reuses process IDs, and all verbs of a release have the
-	// same path. Zero if unknown, as in locks of earlier agents.
+	// Started is the start time of the process: Windows soon reuses process IDs, and all commands of a release
+	// have the same path. Zero if unknown, as in locks of earlier agents.
 	Started time.Time `json:"started,omitzero"`
 }
 
@@ -39,9 +39,9 @@ type Lock struct {
 	Clock clock.Clock
 }
 
-// Acquire takes the lock for a verb. A repair of the agent's service is waited for, up to timeouts.LimitLock; any other
-// verb that lives makes it fail with AgentBusy. The boot ID identifies the present boot. The holder of the
-// lock calls release.
+// Acquire acquires the lock for a command. It waits for a repair of the agent's service, up to
+// timeouts.LimitLock; any other running command makes Acquire fail with AgentBusy. The boot ID identifies the
+// current boot. The caller must call release.
 func (f Lock) Acquire(ctx context.Context, name verb.Name, bootID string) (release func(), err error) {
 	deadline := f.Clock.Now().Add(timeouts.LimitLock)
 	for {
@@ -60,7 +60,7 @@ func (f Lock) Acquire(ctx context.Context, name verb.Name, bootID string) (relea
 	}
 }
 
-// Try takes the lock for a verb, if nobody has it. Else release is nil.
+// Try acquires the lock for a command if it is free. Otherwise release is nil.
 func (f Lock) Try(ctx context.Context, name verb.Name, bootID string) (release func(), err error) {
 	other, err := f.take(ctx, name, bootID)
 	if err != nil || other != nil {
@@ -75,7 +75,7 @@ func busy(other holder) error {
 		other.Verb, other.PID, other.Since.UTC().Format(time.RFC3339))}
 }
 
-// take takes the lock, or returns who has it.
+// take acquires the lock, or returns the current holder.
 func (f Lock) take(ctx context.Context, name verb.Name, bootID string) (*holder, error) {
 	other, err := f.write(ctx, nodespec.LockPath, f.self(ctx, name, bootID))
 	if err != nil {
@@ -84,7 +84,8 @@ func (f Lock) take(ctx context.Context, name verb.Name, bootID string) (*holder,
 	return other, nil
 }
 
-// write creates the lock at path, or returns its living holder or the living process that removes a dead lock there.
+// write creates the lock at path, or returns its living holder or the living process that removes a dead lock
+// there.
 func (f Lock) write(ctx context.Context, path string, self holder) (*holder, error) {
 	own, err := json.Marshal(self)
 	if err != nil {
@@ -101,7 +102,7 @@ func (f Lock) write(ctx context.Context, path string, self holder) (*holder, err
 			return nil, err
 		}
 		if found == nil {
-			continue // released meanwhile
+			continue // released in the meantime
 		}
 		other, alive, err := f.judge(ctx, found, self)
 		if err != nil || alive {
@@ -116,13 +117,13 @@ func (f Lock) write(ctx context.Context, path string, self holder) (*holder, err
 
 func (f Lock) self(ctx context.Context, name verb.Name, bootID string) holder {
 	h := holder{Verb: name, PID: f.Host.Processes.Self(), BootID: bootID, Since: f.Clock.Now()}
-	found, _, _ := hostutil.FindProcess(ctx, f.Host.Processes, h.PID) // without a path the ID alone must do
+	found, _, _ := hostutil.FindProcess(ctx, f.Host.Processes, h.PID) // without a path, the ID must suffice
 	h.Program, h.Started = found.Path, found.Started
 	return h
 }
 
-// judge reports whether the process that wrote the lock still runs. A lock that nobody can read is nobody's, and so is a
-// lock with the process ID of the caller: its former owner has ended.
+// judge reports whether the process that wrote the lock still runs. An unreadable lock has no owner. A lock
+// with the process ID of the caller has none either: the former owner has ended.
 func (f Lock) judge(ctx context.Context, data []byte, self holder) (other holder, alive bool, err error) {
 	unreadable := json.Unmarshal(data, &other)
 	if unreadable != nil || other.BootID != self.BootID || other.PID == self.PID {
@@ -138,9 +139,9 @@ func (h holder) isWriter(found host.Process) bool {
 	return !reused && (h.Program == "" || strings.EqualFold(found.Path, h.Program))
 }
 
-// breakDead removes a dead lock, if it is still there. To remove the lock itself, it holds a second lock meanwhile, so that
-// no other process removes the dead lock and takes it between the comparison and the removal. It returns the living
-// holder of that second lock, if there is one.
+// breakDead removes a dead lock that still exists. A second lock is held meanwhile, so that no other process
+// replaces the dead lock between the comparison and the removal. If another living process holds the second
+// lock, breakDead returns that holder.
 func (f Lock) breakDead(ctx context.Context, path string, dead []byte, self holder) (*holder, error) {
 	if path == breakerPath {
 		return nil, f.Host.Files.Remove(ctx, path)
@@ -155,7 +156,7 @@ func (f Lock) breakDead(ctx context.Context, path string, dead []byte, self hold
 	return nil, errors.Join(err, f.Host.Files.Remove(context.WithoutCancel(ctx), breakerPath))
 }
 
-// unlock gives the lock back, also when the verb was told to stop. What is left of it when that fails is a dead lock.
+// unlock releases the lock, even if the command was canceled. If that fails, a dead lock remains.
 func (f Lock) unlock(ctx context.Context) {
 	_ = f.Host.Files.Remove(context.WithoutCancel(ctx), nodespec.LockPath)
 }

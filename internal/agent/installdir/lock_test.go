@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// agents is a machine with processes of the agent's program, each of which can take the lock.
+// agents is a machine with agent processes that compete for the lock.
 type agents struct {
 	*testing.T
 	*fake.Machine
@@ -52,14 +52,13 @@ func (a *agents) must(err error) {
 	}
 }
 
-// begin starts a process of the agent.
 func (a *agents) begin() *fake.Process {
 	a.Helper()
 	go func() { _, _ = a.Exec(a.ctx, fake.ExecRequest{Path: agentProgram}) }()
 	return <-a.processes
 }
 
-// take has a process take the lock, and reports whether it got it.
+// take lets a process try the lock, and reports whether the lock was acquired.
 func (a *agents) take(p *fake.Process) (held bool) {
 	a.Helper()
 	release, err := installdir.Lock{Host: p.Host, Clock: clock.RealClock{}}.Try(a.ctx, verb.Apply, a.BootID())
@@ -83,7 +82,8 @@ func (a *agents) before(p *fake.Process, n int, action func()) {
 	})
 }
 
-// The former holder has died. While the first process removes its lock, the second and the third take it.
+// The former holder has died. While the first process removes the dead lock, the second and the third acquire
+// it.
 func TestOneProcessHoldsTheLockAlsoWhenSeveralRemoveADeadOne(t *testing.T) {
 	t.Parallel()
 	operations := operationsOfTheRemoval(t)
@@ -112,7 +112,7 @@ func TestOneProcessHoldsTheLockAlsoWhenSeveralRemoveADeadOne(t *testing.T) {
 	}
 }
 
-// operationsOfTheRemoval returns the operations with which a process takes a dead lock.
+// operationsOfTheRemoval returns the operations of a process that acquires a dead lock.
 func operationsOfTheRemoval(t *testing.T) (operations []string) {
 	t.Helper()
 	a := newAgents(t)

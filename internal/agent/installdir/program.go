@@ -15,15 +15,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Program is the agent's own program, which runs.
+// Program is the running program of the agent.
 type Program struct {
 	Version string
 	Path    string
 
-	digest string // once it was read
+	digest string // cached by Sum
 }
 
-// Sum returns the SHA-256 of the program. It cannot change while it runs.
+// Sum returns the SHA-256 of the program. A running program cannot change.
 func (p *Program) Sum(ctx context.Context, in host.Files) (string, error) {
 	if p.digest == "" {
 		sum, err := hostutil.FileDigest(ctx, in, p.Path)
@@ -35,7 +35,7 @@ func (p *Program) Sum(ctx context.Context, in host.Files) (string, error) {
 	return p.digest, nil
 }
 
-// Beside reports whether the agent with the given SHA-256 lies whole in its own folder.
+// Beside reports whether the agent with the given SHA-256 is installed completely in its own directory.
 func (p *Program) Beside(ctx context.Context, in host.Files, sum string) (bool, error) {
 	if len(sum) != sha256.Size*2 {
 		return false, nil
@@ -52,7 +52,7 @@ func (p *Program) Beside(ctx context.Context, in host.Files, sum string) (bool, 
 	return err == nil && present == sum, err
 }
 
-// layOut puts the program to its place, from which the operator and the service run it.
+// layOut copies the program to the path from which the operator and the service run it.
 func (p *Program) layOut(ctx context.Context, h host.Host) error {
 	sum, err := p.Sum(ctx, h.Files)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *Program) layOut(ctx context.Context, h host.Host) error {
 	return write(ctx, h, sum, program)
 }
 
-// write writes the program with a digest to its own folder.
+// write writes the program with the given digest to its own directory.
 func write(ctx context.Context, h host.Host, sum string, program io.Reader) error {
 	path := nodespec.AgentPath(sum)
 	if err := closeFolder(ctx, h, strings.TrimSuffix(path, `\`+nodespec.AgentProgram)); err != nil {
@@ -81,8 +81,8 @@ func write(ctx context.Context, h host.Host, sum string, program io.Reader) erro
 	return nil
 }
 
-// Patch writes the other version of the agent that a patch makes of this program, and deletes the patch. A patch for
-// another program, or a damaged one, changes nothing: the operator then sends the whole program.
+// Patch creates another version of the agent from this program and a patch, and deletes the patch. A patch for
+// another program, or a damaged patch, changes nothing: the operator then sends the complete program.
 func (f *Folder) Patch(ctx context.Context, path string) error {
 	if err := f.Guard(ctx); err != nil {
 		return err

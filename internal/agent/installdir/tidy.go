@@ -9,9 +9,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// Tidy removes inputs that were used and former agents that do not run. While a fallback is kept, all agents stay: one
-// of them applied it and rolls the host back, and another applies its successor again. What cannot be removed now is
-// removed after the next apply.
+// Tidy removes used inputs and former agents that do not run. While a rollback target is kept, all agents are
+// kept: one applied the rollback target and performs a rollback, another applies the next spec again. Files
+// that cannot be removed now are removed after the next apply.
 func (f *Folder) Tidy(ctx context.Context, spec nodespec.NodeSpec, fallback bool, facts plan.Facts) {
 	service := facts.Services[nodespec.ServiceAgent]
 	keep := []string{f.Program.Path, service.CommandLine, service.RunningCommandLine}
@@ -19,7 +19,7 @@ func (f *Folder) Tidy(ctx context.Context, spec nodespec.NodeSpec, fallback bool
 	for _, folder := range []string{nodespec.InboxRoot, nodespec.AgentRoot} {
 		entries, err := f.Host.Files.ReadDir(ctx, folder)
 		if err != nil {
-			continue // not there
+			continue // does not exist
 		}
 		for _, entry := range entries {
 			former := !fallback && entry.Directory && len(entry.Name) == 12 && !slices.ContainsFunc(keep, func(text string) bool {
@@ -33,7 +33,7 @@ func (f *Folder) Tidy(ctx context.Context, spec nodespec.NodeSpec, fallback bool
 	candidates := []string{nodespec.IncomingRoot, nodespec.LandingRoot, nodespec.FoundPath}
 	for _, each := range spec.AllIdentities() {
 		if known := facts.IdentityOf(each.Name); known.Current != nil && known.Request == "" {
-			candidates = append(candidates, identity.PendingFile(each)) // its certificate is in use
+			candidates = append(candidates, identity.PendingFile(each)) // the certificate for the request is in use
 		}
 	}
 	for _, path := range candidates {

@@ -15,23 +15,23 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Keeper rotates the logs that the spec names: their programs append to a file and never rotate it.
+// Keeper rotates the logs named by the spec, whose programs append to a file without rotation.
 type Keeper struct {
 	host  host.Host
 	clock clock.PassiveClock
 	log   *Own
 
 	due     time.Time
-	trouble string            // that was told last, without what is new each time
-	useless map[string]string // copies of logs that were not emptied, by the log's path; no more than one of each
+	trouble string            // the last reported problem, without varying details
+	useless map[string]string // copies of logs that could not be truncated, by log path; at most one for each log
 }
 
-// NewKeeper returns a keeper that writes into a log what it cannot keep.
+// NewKeeper returns a Keeper that logs its failures.
 func NewKeeper(h host.Host, clock clock.PassiveClock, log *Own) *Keeper {
 	return &Keeper{host: h, clock: clock, log: log}
 }
 
-// Look rotates what is too large and deletes what is too old, if it is time to look for that.
+// Look rotates oversized logs and deletes expired files, if a check is due.
 func (k *Keeper) Look(ctx context.Context, logs []nodespec.Log) {
 	if now := k.clock.Now(); !now.Before(k.due) {
 		k.due = now.Add(timeouts.LogCheck)
@@ -54,7 +54,7 @@ func (k *Keeper) Look(ctx context.Context, logs []nodespec.Log) {
 	k.trouble = trouble
 }
 
-// causes are the innermost errors of an error. Around them are names that hold the time.
+// causes returns the innermost errors of an error. The wrapping errors contain file names with times.
 func causes(err error) string {
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) {
@@ -70,7 +70,7 @@ func causes(err error) string {
 	return err.Error()
 }
 
-// rotate copies a log that is too large to a file of another name and empties it.
+// rotate copies an oversized log to another file and truncates the log.
 func (k *Keeper) rotate(ctx context.Context, log nodespec.Log) error {
 	if err := k.deleteUseless(ctx, log); err != nil {
 		return err
@@ -85,11 +85,11 @@ func (k *Keeper) rotate(ctx context.Context, log nodespec.Log) error {
 	case err == nil, errors.Is(err, host.ErrNotExist):
 		return nil
 	case errors.Is(err, host.ErrExist):
-		return fmt.Errorf("rotate %s: %w", log.Path, err) // what is there is not of now
+		return fmt.Errorf("rotate %s: %w", log.Path, err) // the existing file is from an earlier rotation
 	}
 	err = fmt.Errorf("rotate %s: %w", log.Path, err)
 	if large, unknown := k.tooLarge(ctx, log); unknown != nil || !large {
-		return err // a copy may be all that there is
+		return err // the copy may be the only one left
 	}
 	if k.useless == nil {
 		k.useless = map[string]string{}
@@ -98,7 +98,7 @@ func (k *Keeper) rotate(ctx context.Context, log nodespec.Log) error {
 	return errors.Join(err, k.deleteUseless(ctx, log))
 }
 
-// tooLarge reports whether a log is to be rotated.
+// tooLarge reports whether a log must be rotated.
 func (k *Keeper) tooLarge(ctx context.Context, log nodespec.Log) (bool, error) {
 	info, err := k.host.Files.Stat(ctx, log.Path)
 	if errors.Is(err, host.ErrNotExist) {
@@ -110,8 +110,8 @@ func (k *Keeper) tooLarge(ctx context.Context, log nodespec.Log) (bool, error) {
 	return log.MaxBytes > 0 && info.Size > log.MaxBytes && info.LinkTarget == "", nil
 }
 
-// deleteUseless deletes a copy that a failed rotation has left, if it has: each try would leave one more, as large as
-// the log.
+// deleteUseless deletes the copy left by a failed rotation: each retry would add another copy as large as the
+// log.
 func (k *Keeper) deleteUseless(ctx context.Context, log nodespec.Log) error {
 	path, known := k.useless[log.Path]
 	if !known {
@@ -124,7 +124,7 @@ func (k *Keeper) deleteUseless(ctx context.Context, log nodespec.Log) error {
 	return nil
 }
 
-// clean deletes rotated files of a log that are too old. Others in its folder are not its business.
+// clean deletes expired rotated files of a log. Other files in the directory are not changed.
 func (k *Keeper) clean(ctx context.Context, log nodespec.Log) error {
 	if log.MaxAge <= 0 {
 		return nil

@@ -7,17 +7,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/hostutil"
 )
 
-// rotatedLayout is the time in the name of a file that was rotated away. kube-log-runner names those of the other
-// services so too.
+// rotatedLayout is the format of the time in the name of a rotated file. kube-log-runner uses the same format
+// for the logs of the other services.
 const rotatedLayout = "20060102-150405"
 
-// rotatedPath is the other name of a log that is rotated away at the time.
+// rotatedPath returns the path of a log rotated at the given time.
 func rotatedPath(path string, at time.Time) string {
 	stem, extension := splitExtension(path)
 	return stem + "-" + at.UTC().Format(rotatedLayout) + extension
 }
 
-// rotatedAt tells when a file was rotated away, and whether its name is one that rotatedPath gives for the log.
+// rotatedAt returns the time of the rotation of a file, and whether rotatedPath creates such a name for the
+// log.
 func rotatedAt(path, name string) (at time.Time, rotated bool) {
 	_, own := hostutil.SplitPath(path)
 	stem, extension := splitExtension(strings.ToLower(own))

@@ -1,5 +1,5 @@
-// Package logs has the log of the agent's service, and rotates the logs of the node's other services. It
-// says where a log lies that was rotated away. What is worth a line is up to those who write it.
+// Package logs implements the log of the agent's service, and rotates the logs of the node's other services. It
+// defines the names of rotated files. Callers decide which lines to log.
 package logs
 
 import (
@@ -16,37 +16,37 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// How the log of the agent's service rotates.
+// Rotation of the log of the agent's service.
 const (
-	// FileSize is the size in bytes at which the file gets another name and a new one begins.
+	// FileSize is the size in bytes at which the file is rotated.
 	FileSize = 1 << 20
-	// FileAge is how long after its last line a file with another name is kept.
+	// FileAge is the retention time of a rotated file after its last line.
 	FileAge = 30 * 24 * time.Hour
-	// Files is how many files with other names are kept at most.
+	// Files is the maximum number of rotated files.
 	Files = 5
 )
 
-// maxPending is how many bytes wait at most for a log that cannot be written.
+// maxPending is the maximum number of bytes pending for an unwritable log.
 const maxPending = 64 << 10
 
-// Own is the log of the agent's service. It rotates by itself rather than by a library such as lumberjack, which takes
-// whole megabytes and days, writes past package host, and keeps the file open, so that no administrator could take it
-// away.
+// Own is the log of the agent's service. Own rotates the file itself. A library such as lumberjack supports
+// only complete megabytes and days, and writes without package host. It also keeps the file open, so that
+// administrators could not remove the file.
 type Own struct {
 	host    host.Host
 	clock   clock.PassiveClock
 	copy    io.Writer
-	pending string // lines that are not in the file yet
+	pending string // lines not yet in the file
 }
 
-// NewOwn returns the log of the service, of which each line goes to a copy too.
+// NewOwn returns the log of the service; each line is also written to the copy.
 func NewOwn(h host.Host, clock clock.PassiveClock, to io.Writer) *Own {
 	return &Own{host: h, clock: clock, copy: to}
 }
 
 func logFile() string { return nodespec.LogPath(nodespec.ServiceAgent) }
 
-// Printf adds a line. A log that cannot be written keeps nobody from working.
+// Printf adds a line. An unwritable log does not stop the service.
 func (l *Own) Printf(ctx context.Context, format string, arguments ...any) {
 	line := l.clock.Now().UTC().Format(time.RFC3339) + " " + strings.ReplaceAll(fmt.Sprintf(format, arguments...), "\n", " ") + "\r\n"
 	_, _ = io.WriteString(l.copy, line)
@@ -56,7 +56,8 @@ func (l *Own) Printf(ctx context.Context, format string, arguments ...any) {
 	l.Flush(ctx)
 }
 
-// Flush writes the lines that wait. When that fails, because nobody has made the folder yet, say, they wait on.
+// Flush writes the pending lines. After a failure, for example because the directory does not exist yet, the
+// lines stay pending.
 func (l *Own) Flush(ctx context.Context) {
 	if l.pending == "" {
 		return
@@ -69,8 +70,9 @@ func (l *Own) Flush(ctx context.Context) {
 	l.clean(ctx)
 }
 
-// rotate gives a file that is full another name. One that another program holds grows on until it is let go. The agent of
-// the previous operator has left a symbolic link to its last log there, as klog does: the link goes, the log stays.
+// rotate renames a full file. A file held open by another program grows until released. The agent of the
+// previous operator leaves a symbolic link to its last log here, as klog does: the link is removed, the log is
+// kept.
 func (l *Own) rotate(ctx context.Context) {
 	info, err := l.host.Files.Stat(ctx, logFile())
 	if err == nil && info.LinkTarget != "" {
@@ -82,19 +84,19 @@ func (l *Own) rotate(ctx context.Context) {
 	}
 	rotated := rotatedPath(logFile(), l.clock.Now())
 	if _, err := l.host.Files.Stat(ctx, rotated); err == nil {
-		return // the second rotation within a second would replace the first
+		return // a second rotation within a second would replace the first
 	}
 	_ = l.host.Tree.Rename(ctx, logFile(), rotated)
 }
 
-// clean removes files that were rotated away and are too many or too old.
+// clean removes rotated files that are too many or too old.
 func (l *Own) clean(ctx context.Context) {
 	entries, err := l.host.Files.ReadDir(ctx, nodespec.LogDirectory(nodespec.ServiceAgent))
 	if err != nil {
 		return
 	}
 	rotated := slices.DeleteFunc(entries, func(entry host.FileInfo) bool { _, is := rotatedAt(logFile(), entry.Name); return !is })
-	slices.SortFunc(rotated, func(a, b host.FileInfo) int { return strings.Compare(b.Name, a.Name) }) // the youngest first
+	slices.SortFunc(rotated, func(a, b host.FileInfo) int { return strings.Compare(b.Name, a.Name) }) // newest first
 	for i, entry := range rotated {
 		if i >= Files || l.clock.Since(entry.Modified) > FileAge {
 			_ = l.host.Files.Remove(ctx, entry.Path)

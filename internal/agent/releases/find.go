@@ -1,6 +1,6 @@
-// Package releases keeps the programs of the node on the host: the payload's files in a folder for each release, and
-// those that have come and are not installed yet. It finds them, unpacks and patches them, and completes a release with
-// a manifest. Which releases there should be, and which go, is up to the plan.
+// Package releases maintains the programs of the node on the host: payload files in a directory for each
+// release, and received files that are not installed yet. The package finds, unpacks and patches payload files,
+// and completes a release with a manifest. The plan decides which releases to install and remove.
 package releases
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// manifest is the file that completes a release on the host. With it the files need not be read again to know their
-// content: one whose size or time has changed since is.
+// manifest is the file that completes a release on the host. With a manifest, files need not be read again to
+// know their content: a changed file has another size or time.
 type manifest struct {
 	Component string         `json:"component"`
 	Version   string         `json:"version"`
@@ -30,23 +30,23 @@ type manifestFile struct {
 	Modified time.Time `json:"modified"`
 }
 
-// Found is what lies on the host.
+// Found describes the payload files on the host.
 type Found struct {
-	// Payload are the paths of the payload's files by their SHA-256.
+	// Payload contains the paths of the payload files by SHA-256.
 	Payload map[string]string
 
 	from  host.Files
-	known map[string]plan.FileFact // the files of all releases by path in lower case
+	known map[string]plan.FileFact // the files of all releases, by lower-case path
 }
 
-// File returns what is known of a file of a release on the host.
+// File returns the facts of a release file on the host.
 func (f *Found) File(path string) (fact plan.FileFact, there bool) {
 	fact, there = f.known[strings.ToLower(path)]
 	return fact, there
 }
 
-// Find finds the payload files that lie on the host, also those of a release that was cut off and those not yet
-// installed.
+// Find finds the payload files on the host, including files of incomplete releases and files that are not
+// installed yet.
 func Find(ctx context.Context, from host.Files) (*Found, error) {
 	f := &Found{Payload: map[string]string{}, from: from, known: map[string]plan.FileFact{}}
 	return f, f.releases(ctx)
@@ -73,7 +73,7 @@ func (f *Found) releases(ctx context.Context) error {
 	return nil
 }
 
-// incoming are files that were unpacked and not installed. They got their name when they were complete.
+// incoming finds unpacked files that are not installed. Files are renamed to their SHA-256 once complete.
 func (f *Found) incoming(ctx context.Context) error {
 	unpacked, err := hostutil.ListDirectory(ctx, f.from, nodespec.IncomingRoot)
 	if err != nil {
@@ -101,7 +101,7 @@ func (f *Found) release(ctx context.Context, directory string) error {
 	return f.folder(ctx, directory, complete, recorded)
 }
 
-// folder looks at the files of a release, also in folders below.
+// folder inspects the files of a release, including subdirectories.
 func (f *Found) folder(ctx context.Context, directory string, complete bool, recorded map[string]manifestFile) error {
 	infos, err := hostutil.ListDirectory(ctx, f.from, directory)
 	if err != nil {

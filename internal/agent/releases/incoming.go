@@ -12,16 +12,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// Incoming is the payload archive that came with a verb. It is unpacked once, when the first file is needed, into a
-// folder from which the files are moved into their releases. What is unpacked survives a kill and is not sent again.
+// Incoming is the payload archive sent with a command. The archive is unpacked once, when the first file is
+// needed, into a directory from where files are moved into their releases. Unpacked files survive a kill and
+// are not sent again.
 type Incoming struct {
-	archive  string           // path; empty when none was sent
-	wanted   map[string]int64 // size by digest of all files that the spec names
+	archive  string           // path; empty if none was sent
+	wanted   map[string]int64 // size of all files named by the spec, by digest
 	unpacked bool
 	verified map[string]bool // by this process
 }
 
-// NewIncoming returns what came for a spec. The archive is a path on the host; empty when none was sent.
+// NewIncoming returns the payload for a spec. The archive is a path on the host; empty if none was sent.
 func NewIncoming(spec nodespec.NodeSpec, archive string) *Incoming {
 	in := &Incoming{archive: archive, wanted: map[string]int64{}, verified: map[string]bool{}}
 	for _, release := range spec.Releases {
@@ -34,7 +35,7 @@ func NewIncoming(spec nodespec.NodeSpec, archive string) *Incoming {
 
 func incomingPath(sum string) string { return nodespec.IncomingRoot + `\` + sum }
 
-// unpack unpacks what the host lacks, the first time that it is called.
+// unpack unpacks the missing files on the first call.
 func (in *Incoming) unpack(ctx context.Context, i *Installer) error {
 	if in.unpacked || in.archive == "" {
 		return nil
@@ -49,7 +50,7 @@ func (in *Incoming) unpack(ctx context.Context, i *Installer) error {
 	defer func() { _ = archive.Close() }()
 	err = payload.Unpack(archive, func(sum string, size int64, content io.Reader) error { return in.put(ctx, i, sum, content) })
 	if errors.Is(err, payload.ErrDamaged) {
-		// A damaged archive is of no use to the next attempt either.
+		// A damaged archive is useless for the next attempt too.
 		err = errors.Join(err, i.Host.Files.Remove(ctx, in.archive))
 	}
 	if err != nil {
@@ -59,7 +60,8 @@ func (in *Incoming) unpack(ctx context.Context, i *Installer) error {
 	return nil
 }
 
-// put keeps one file of the archive, or the one that a patch makes, if the spec wants it and the host lacks it.
+// put stores one file of the archive, or the result of a patch, if the spec names the file and the host lacks
+// it.
 func (in *Incoming) put(ctx context.Context, i *Installer, sum string, content io.Reader) error {
 	if _, wanted := in.wanted[sum]; !wanted {
 		return in.patch(ctx, i, content)
@@ -67,8 +69,8 @@ func (in *Incoming) put(ctx context.Context, i *Installer, sum string, content i
 	return in.keep(ctx, i, sum, content)
 }
 
-// patch makes a file of one that the host has. A patch that does not fit is left: what it was to make is then missing,
-// and is sent whole.
+// patch creates a file from a file on the host. An inapplicable patch is skipped: the missing file is then sent
+// completely.
 func (in *Incoming) patch(ctx context.Context, i *Installer, content io.Reader) error {
 	whole, is, err := payload.AsPatch(content)
 	if err != nil || !is {
@@ -83,7 +85,7 @@ func (in *Incoming) patch(ctx context.Context, i *Installer, content io.Reader) 
 	if _, known := i.Facts.Payload[header.ToSHA256]; !wanted || !there || known {
 		return nil
 	}
-	// It is read into memory: nothing but a file of the right size is.
+	// The old file is read into memory, so its size must be correct.
 	if info, err := i.Host.Files.Stat(ctx, old); err != nil || info.Size != header.FromSize {
 		i.Tell("%s has changed and cannot be patched", old)
 		if errors.Is(err, host.ErrNotExist) {
@@ -106,7 +108,6 @@ func (in *Incoming) patch(ctx context.Context, i *Installer, content io.Reader) 
 	return errors.Join(in.keep(ctx, i, header.ToSHA256, patched), patched.Close())
 }
 
-// keep writes one file.
 func (in *Incoming) keep(ctx context.Context, i *Installer, sum string, content io.Reader) error {
 	if _, there := i.Facts.Payload[sum]; there {
 		return nil
@@ -119,7 +120,7 @@ func (in *Incoming) keep(ctx context.Context, i *Installer, sum string, content 
 	return nil
 }
 
-// check makes sure that an unpacked file has its content, unless this process has written it.
+// check verifies the content of an unpacked file, unless this process has written the file.
 func (in *Incoming) check(ctx context.Context, i *Installer, sum string) error {
 	if in.verified[sum] {
 		return nil

@@ -24,15 +24,15 @@ import (
 // Installer installs releases on a host.
 type Installer struct {
 	Host host.Host
-	// Incoming is what was sent.
+	// Incoming is the received payload.
 	Incoming *Incoming
-	// Facts say what the host has. Files that come are added to their Payload.
+	// Facts are the facts of the host. Installed files are added to Facts.Payload.
 	Facts plan.Facts
-	// Tell takes a line about how far an installation is.
+	// Tell receives progress lines of an installation.
 	Tell timeouts.Tell
 }
 
-// Install brings the files of a component to its folder and completes them with the manifest.
+// Install installs the files of a component, and completes the release with the manifest.
 func (i *Installer) Install(ctx context.Context, release nodespec.Release) error {
 	if err := hostutil.EnsureDirectory(ctx, i.Host, nodespec.ReleasesRoot); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (i *Installer) Install(ctx context.Context, release nodespec.Release) error
 	return nil
 }
 
-// installFile puts one file in its place: from what was unpacked, else from another release on the host.
+// installFile installs one file, from another release on the host or from the unpacked files.
 func (i *Installer) installFile(ctx context.Context, release nodespec.Release, file nodespec.PayloadFile) error {
 	target := release.Path(file)
 	if i.Facts.Files[target].SHA256 == file.SHA256 {
@@ -95,7 +95,7 @@ func (i *Installer) installFile(ctx context.Context, release nodespec.Release, f
 	return nil
 }
 
-// makeParents makes the folders between a release's folder and one of its files.
+// makeParents creates the directories between the directory of a release and one of its files.
 func (i *Installer) makeParents(ctx context.Context, directory, name string) error {
 	parts := strings.Split(name, `\`)
 	for _, part := range parts[:len(parts)-1] {
@@ -107,8 +107,8 @@ func (i *Installer) makeParents(ctx context.Context, directory, name string) err
 	return nil
 }
 
-// copyFile copies a file of another release. When its content is not what that release's manifest says, the manifest is
-// taken away, so that the next facts do not count on it and the operator sends the file.
+// copyFile copies a file of another release. If the content does not match that release's manifest, the
+// manifest is removed. The next facts then ignore the release, and the operator sends the file.
 func (i *Installer) copyFile(ctx context.Context, source, target string, file nodespec.PayloadFile) error {
 	content, err := i.Host.Files.Open(ctx, source)
 	if err != nil {
@@ -127,7 +127,7 @@ func (i *Installer) copyFile(ctx context.Context, source, target string, file no
 	return nil
 }
 
-// checkedReader ends in an error when the content has not the digest that it should have.
+// checkedReader returns an error at the end of content that does not match the digest.
 type checkedReader struct {
 	source io.Reader
 	hash   hash.Hash

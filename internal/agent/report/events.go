@@ -1,6 +1,7 @@
-// Package report publishes the findings and repairs of the agent's service: as events in Windows' event log, and as the
-// condition WindowsConfiguration of the host's Node, which it sends to the API server with the kubelet's credentials. It
-// repairs nothing. Nothing waits for the API server, and no answer of the API server changes the host.
+// Package report publishes the findings and repairs of the agent's service as events in the Windows event log.
+// The package also publishes the condition WindowsConfiguration of the Node, sent to the API server with the
+// kubelet's credentials. It repairs nothing. Nothing waits for the API server, and no response of the API
+// server changes the host.
 package report
 
 import (
@@ -16,40 +17,40 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// IDs of the events that the service writes to Windows' event log.
+// IDs of the events that the service writes to the Windows event log.
 const (
-	EventRepaired      = 1 // something differed from the spec and was put back
-	EventNotRepaired   = 2 // something differs and putting it back has failed
+	EventRepaired      = 1 // drift was repaired
+	EventNotRepaired   = 2 // the repair of drift has failed
 	EventServiceFailed = 3 // a service of the node does not start or stop
-	EventLeft          = 4 // something differs that only the operator can put back
-	EventRecovered     = 5 // what 2, 3 or 4 reported is over
+	EventLeft          = 4 // only the operator can repair the drift
+	EventRecovered     = 5 // the problem of events 2, 3 or 4 is resolved
 )
 
-// maxTold is of how many events the service remembers that it has written them.
+// maxTold is the maximum number of events that the service remembers as written.
 const maxTold = 1000
 
-// Events writes what administrators must see to Windows' event log. It reports a fault that lasts, or comes back
-// soon, once.
+// Events writes messages for administrators to the Windows event log. A lasting or quickly recurring fault is
+// reported once.
 type Events struct {
 	host  host.EventLog
 	clock clock.PassiveClock
 	log   *logs.Own
 
-	trouble string               // what is not repaired now, as the log says; empty when nothing is
-	shown   string               // the same as the event log says
-	told    map[string]time.Time // when an event was last written
+	trouble string               // the unrepaired problem in the log; empty if there is none
+	shown   string               // the problem in the event log
+	told    map[string]time.Time // time of the last write of each event
 }
 
-// NewEvents returns what tells outcomes, and writes into a log what the event log does not take.
+// NewEvents returns an Events that logs errors of the event log.
 func NewEvents(to host.EventLog, clock clock.PassiveClock, log *logs.Own) *Events {
 	return &Events{host: to, clock: clock, log: log}
 }
 
-// Report tells what is new about an outcome.
+// Report reports the changes since the last outcome.
 func (e *Events) Report(ctx context.Context, o Outcome) {
 	e.repaired(ctx, o.Repairs)
 	if o.Skipped {
-		return // a verb changes the host meanwhile: nothing is known
+		return // a command is changing the host: the state is unknown
 	}
 	trouble, event := o.Trouble()
 	key := trouble
@@ -61,13 +62,13 @@ func (e *Events) Report(ctx context.Context, o Outcome) {
 		e.trouble = trouble
 		e.log.Printf(ctx, "%s", event.Message)
 	}
-	// Trouble that comes and goes faster than events are repeated is shown as it is when the next one may be written.
+	// If a problem flaps faster than events repeat, the next permitted event shows the current state.
 	if trouble != e.shown && e.event(ctx, key, event) {
 		e.shown = trouble
 	}
 }
 
-// repaired tells what was done in one event. The log has each step since it was done.
+// repaired reports all repairs in one event. The log already has each step.
 func (e *Events) repaired(ctx context.Context, repairs []Repair) {
 	repairs = slices.DeleteFunc(slices.Clone(repairs), func(r Repair) bool { return r.Start })
 	if len(repairs) == 0 {
@@ -81,8 +82,8 @@ func (e *Events) repaired(ctx context.Context, repairs []Repair) {
 	e.event(ctx, key, host.Event{Level: host.EventInformation, ID: EventRepaired, Message: message})
 }
 
-// event writes to the event log, unless that was done for the same only just. An event log that is full or away keeps
-// nobody from working.
+// event writes to the event log, unless the same event was written recently. A full or unavailable event log
+// does not stop the service.
 func (e *Events) event(ctx context.Context, key string, event host.Event) (written bool) {
 	now := e.clock.Now()
 	if at, known := e.told[key]; known && now.Sub(at) < timeouts.EventRepeat {

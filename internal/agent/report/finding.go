@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// nodeCondition is the condition WindowsConfiguration of a Node. The agent links nothing of the API, so the fields of a
-// NodeCondition stand here a second time; a test compares them.
+// nodeCondition is the condition WindowsConfiguration of a Node. The agent does not link the API package, so
+// the fields of NodeCondition are repeated here; a test compares them.
 type nodeCondition struct {
 	Type               string    `json:"type"`
 	Status             string    `json:"status"`
@@ -26,31 +26,31 @@ const (
 	conditionFalse = "False"
 )
 
-// Bounds of what a Node's status holds of a host: characters of the message, and repairs that one message names.
+// Limits for the Node's status: characters of the message, and repairs named by one message.
 const (
 	maxConditionMessage = 1024
 	maxConditionRepairs = 16
 )
 
-// same reports whether two conditions say the same, whenever that was.
+// same reports whether two conditions are equal except for their times.
 func (c nodeCondition) same(other nodeCondition) bool {
 	return c.Status == other.Status && c.Reason == other.Reason && c.Message == other.Message
 }
 
-// finding is what the comparisons with the spec have come to, as far as the API server was not told.
+// finding is the result of the comparisons with the spec that the API server has not received yet.
 type finding struct {
-	// spec is the digest of the spec that the host was last compared with; empty before the first comparison.
+	// spec is the digest of the last compared spec; empty before the first comparison.
 	spec string
-	// trouble identifies what is not repaired, without what differs each time, such as the ID of a process. Empty when
-	// nothing is.
+	// trouble identifies the unrepaired problem without varying details such as process IDs. Empty if there is
+	// none.
 	trouble string
 	// message describes the trouble.
 	message string
-	// needsOperator is true when only the operator can repair a part of the trouble.
+	// needsOperator is true when only the operator can repair a part of the problem.
 	needsOperator bool
-	// repairs are those since the last report to the API server that named some, oldest first.
+	// repairs are the repairs since the last report to the API server that named some, oldest first.
 	repairs []string
-	// last is the name of the last repair, and at its time.
+	// last is the name of the last repair, and at is its time.
 	last, at string
 }
 
@@ -78,10 +78,10 @@ func (f finding) next(o Outcome, now time.Time) finding {
 	return f
 }
 
-// condition is the finding as a condition, without its times.
+// condition returns the finding as a condition without times.
 func (f finding) condition(version string) nodeCondition {
 	c := nodeCondition{Type: nodespec.ConditionConfiguration, Status: conditionFalse}
-	// With the time, the same repair says something new each time: the operator counts how often that happens.
+	// With the time, each occurrence of a repair changes the message: the operator counts the occurrences.
 	repaired := "Drift was repaired, most recently at " + f.at + ": " + strings.Join(f.repairs, "; ") + "."
 	switch {
 	case f.trouble != "":
@@ -105,13 +105,13 @@ func (f finding) condition(version string) nodeCondition {
 	return c
 }
 
-// told returns the finding when the API server has taken the first so many of its repairs.
+// told returns the finding after the API server has accepted the first repairs, up to the given number.
 func (f finding) told(repairs int) finding {
 	f.repairs = f.repairs[repairs:]
 	return f
 }
 
-// bounded is a text as one line of at most so many characters.
+// bounded returns a text as one line of at most the given number of characters.
 func bounded(text string, most int) string {
 	line := []rune(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -40,7 +40,8 @@ func TestTheConditionOfAHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		before  finding
 		outcome Outcome
-		// want are the status, the reason and parts of the message; none while nobody knows how the host is.
+		// want contains the status, the reason and parts of the message; nil while the state of the host is
+		// unknown.
 		want []string
 	}{
 		"a host that is as it should be":            {finding{}, told(Outcome{}), []string{"True", "InSync", "matches its NodeSpec sha256:", "agent 12.0.0"}},
@@ -118,7 +119,7 @@ func TestTheConditionOfAHost(t *testing.T) {
 	})
 }
 
-// The API server drops a field that it does not know, and nobody would see why.
+// The API server silently drops unknown fields.
 func TestTheConditionIsWhatTheAPITakes(t *testing.T) {
 	endless := strings.Repeat("ä\x00\xff", 2000)
 	f := finding{}

@@ -12,35 +12,35 @@ import (
 	"net/http"
 )
 
-// APIServer answers requests about the host's Node.
+// APIServer accepts requests about the host's Node.
 type APIServer interface {
-	// Send sends a request, with a strategic merge patch as its body when it is a PATCH. It returns the answer's status
-	// code and body, whatever they are. An error means that there is no answer.
+	// Send sends a request; the body of a PATCH is a strategic merge patch. It returns the status code and body
+	// of any response. An error means that there is no response.
 	Send(ctx context.Context, as Credentials, method, url string, body []byte) (code int, answer []byte, err error)
 }
 
-// Credentials are what the agent and the API server know each other by.
+// Credentials authenticate the agent and the API server to each other.
 type Credentials struct {
-	// Authorities are those that the server's certificate may be of, in PEM.
+	// Authorities are the certificate authorities accepted for the server, in PEM.
 	Authorities []byte
-	// Certificate is the client's, with its key.
+	// Certificate is the client certificate with its key.
 	Certificate tls.Certificate
 }
 
-// How much of an answer is read. A Node has up to some 50 KB.
+// Maximum sizes of a response. A Node has up to about 50 KB.
 const (
 	maxAnswerHeader = 64 << 10
 	maxAnswerBody   = 1 << 20
 )
 
-// HTTPS speaks to a real API server: without a proxy, for none leads to a cluster's internal address, and on a
-// connection for each request, for there are few.
+// HTTPS sends requests to a real API server. It uses no proxy, because no proxy leads to the internal address
+// of a cluster, and one connection per request, because requests are rare.
 type HTTPS struct {
-	// Dial opens connections; nil for the system's way.
+	// Dial opens connections; nil selects the default dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Send implements APIServer. It follows no redirect: the client's certificate is for one server only.
+// Send implements APIServer. It follows no redirect: the client certificate is for one server only.
 func (h HTTPS) Send(ctx context.Context, as Credentials, method, url string, body []byte) (int, []byte, error) {
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(as.Authorities) {
@@ -50,7 +50,8 @@ func (h HTTPS) Send(ctx context.Context, as Credentials, method, url string, bod
 		DialContext: h.Dial, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxAnswerHeader,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: authorities,
-			// Also to a server that does not name the certificate's authority: it may know it all the same.
+			// Send the certificate even if the server does not name the authority: the server may accept the
+			// certificate anyway.
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &as.Certificate, nil },
 		},
 	}

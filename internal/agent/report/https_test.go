@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent/report/reporttest"
 )
 
-// signer signs as the cluster's signer of client certificates does.
+// signer signs like the cluster's signer of client certificates.
 type signer struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -49,7 +49,6 @@ func newSigner(t *testing.T) signer {
 	return signer{certificate, key}
 }
 
-// clientCertificate is an agent's.
 func (s signer) clientCertificate(t *testing.T, notAfter time.Time) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -103,7 +102,7 @@ func TestRequestsOverHTTPS(t *testing.T) {
 		t.Setenv("https_proxy", "http://127.0.0.1:1")
 		server, _ := newServer(t, nil)
 		patch := to(t, server)
-		// Of addresses of the machine itself no proxy is ever asked.
+		// Proxies are never used for addresses of the local machine.
 		patch.url = strings.Replace(patch.url, "127.0.0.1", "example.com", 1)
 		var dialed string
 		h := report.HTTPS{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -20,27 +20,28 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Messenger keeps the condition WindowsConfiguration of the host's Node. It writes when the condition changes, and from
-// time to time so that the operator can see that the agent runs. An attempt runs beside the repairs and nothing waits
-// for it: without an API server, a certificate or a Node, everything else goes on.
+// Messenger publishes the condition WindowsConfiguration of the host's Node. It writes when the condition
+// changes, and at intervals as a heartbeat for the operator. Attempts run in the background: without an API
+// server, a certificate or a Node, everything else continues.
 type Messenger struct {
 	MessengerMeans
 	log *logs.Own
 
 	found finding
-	// sent is the condition that the API server has taken last, since the service was started; url says where.
+	// sent is the last condition accepted by the API server since the service was started; url is its
+	// destination.
 	sent nodeCondition
 	url  string
 
-	under   *attempt  // nil while none is under way
-	next    time.Time // of the next attempt, at the earliest
+	under   *attempt  // the current attempt, nil if there is none
+	next    time.Time // earliest time of the next attempt
 	pace    time.Duration
-	changed time.Time // when the API server last took a change
-	failed  int       // attempts in a row
-	trouble string    // with sending, as the log has it
+	changed time.Time // time of the last change accepted by the API server
+	failed  int       // consecutive failed attempts
+	trouble string    // the problem with sending that was logged last
 }
 
-// MessengerMeans are what a condition is sent with.
+// MessengerMeans are the dependencies of a Messenger.
 type MessengerMeans struct {
 	API     APIServer // nil: the condition is not published
 	Files   host.Files
@@ -49,27 +50,27 @@ type MessengerMeans struct {
 	Version string // of the agent
 }
 
-// NewMessenger returns a messenger that writes into a log when the API server does not take the condition.
+// NewMessenger returns a Messenger that logs when the API server does not accept the condition.
 func NewMessenger(means MessengerMeans, log *logs.Own) *Messenger {
 	return &Messenger{MessengerMeans: means, log: log}
 }
 
-// attempt is one to bring a condition to the API server.
+// attempt is one attempt to send a condition to the API server.
 type attempt struct {
 	url       string
 	condition nodeCondition
-	// repairs is how many of the finding's repairs the condition names.
+	// repairs is the number of repairs of the finding that the condition names.
 	repairs int
 	ended   chan error
 }
 
-// Note takes down what a comparison has come to.
+// Note records the outcome of a comparison.
 func (m *Messenger) Note(o Outcome) {
 	m.found = m.found.next(o, m.Clock.Now())
 }
 
-// Look takes the answer to an attempt that has ended, and begins another if the condition has changed or it is time for
-// a sign of life.
+// Look handles the end of an attempt, and starts another attempt if the condition has changed or a heartbeat is
+// due.
 func (m *Messenger) Look(ctx context.Context, spec nodespec.NodeSpec) {
 	if m.under != nil {
 		select {
@@ -80,29 +81,29 @@ func (m *Messenger) Look(ctx context.Context, spec nodespec.NodeSpec) {
 		}
 	}
 	now := m.Clock.Now()
-	// Before the host was compared with this spec, nobody knows whether it matches.
+	// Before the first comparison with this spec, the state of the host is unknown.
 	if m.API == nil || spec.Reporting == nil || m.found.spec != spec.Digest() || now.Before(m.next) {
 		return
 	}
 	wanted := m.found.condition(m.Version)
-	age := now.Sub(m.sent.LastHeartbeatTime) // negative where the clock was ahead
+	age := now.Sub(m.sent.LastHeartbeatTime) // negative if the clock was ahead
 	if m.url == spec.Reporting.URL && m.sent.same(wanted) && age >= 0 && age < timeouts.ConditionInterval {
 		return
 	}
 	m.begin(ctx, spec, wanted)
 }
 
-// begin sends the condition. Certificate and authorities are read anew: both change while the service runs.
+// begin sends the condition. Certificate and authorities are reread because both change while the service runs.
 func (m *Messenger) begin(ctx context.Context, spec nodespec.NodeSpec, wanted nodeCondition) {
 	server, err := m.server(ctx, spec)
 	if err != nil || server == nil {
-		m.next = m.Clock.Now().Add(timeouts.DriftCheck) // the kubelet, or the operator, brings a certificate sooner or later
+		m.next = m.Clock.Now().Add(timeouts.DriftCheck) // the kubelet or the operator eventually installs a certificate
 		if err != nil {
 			m.tell(ctx, err)
 		}
 		return
 	}
-	wanted.LastHeartbeatTime = m.Clock.Now().UTC().Truncate(time.Second) // as the API keeps it
+	wanted.LastHeartbeatTime = m.Clock.Now().UTC().Truncate(time.Second) // precision of the API
 	m.under = &attempt{url: spec.Reporting.URL, condition: wanted, repairs: len(m.found.repairs), ended: make(chan error, 1)}
 	go func(api APIServer, url string, ended chan<- error) {
 		late := fmt.Errorf("%s does not answer within %s", url, timeouts.LimitCondition)
@@ -116,7 +117,7 @@ func (m *Messenger) begin(ctx context.Context, spec nodespec.NodeSpec, wanted no
 	}(m.API, spec.Reporting.URL, m.under.ended)
 }
 
-// server returns the certificates for the API server, or nil while the host has none.
+// server returns the credentials for the API server, or nil if the host has no certificate.
 func (m *Messenger) server(ctx context.Context, spec nodespec.NodeSpec) (*Credentials, error) {
 	certificate, err := m.certificate(ctx, spec.Identity)
 	if err != nil || certificate == nil {
@@ -129,7 +130,7 @@ func (m *Messenger) server(ctx context.Context, spec nodespec.NodeSpec) (*Creden
 	return &Credentials{Authorities: authorities, Certificate: *certificate}, nil
 }
 
-// certificate returns the kubelet's certificate with its key, or nil while there is none.
+// certificate returns the kubelet's certificate with its key, or nil if there is none.
 func (m *Messenger) certificate(ctx context.Context, of nodespec.Identity) (*tls.Certificate, error) {
 	current, err := identity.Current(ctx, m.Files, of)
 	if err != nil || current == nil {
@@ -145,7 +146,7 @@ func (m *Messenger) certificate(ctx context.Context, of nodespec.Identity) (*tls
 	return certificate, nil
 }
 
-// take takes the end of the attempt.
+// take handles the end of the attempt.
 func (m *Messenger) take(ctx context.Context, err error) {
 	ended, now := m.under, m.Clock.Now()
 	m.under = nil
@@ -167,8 +168,8 @@ func (m *Messenger) take(ctx context.Context, err error) {
 	m.changed, m.next = now, now.Add(m.pace)
 }
 
-// retry is the wait after a failure. An agent that is refused is seldom let in soon, but a Node that is about to be
-// made is there in a moment. The attempts of many hosts are spread.
+// retry returns the delay after a failure. A refused agent is seldom accepted soon, but a missing Node may be
+// created shortly. Attempts of many hosts are spread.
 func (m *Messenger) retry(refused bool) time.Duration {
 	if refused && m.failed > 1 {
 		return timeouts.ConditionInterval + m.fractionOf(timeouts.ConditionInterval)
@@ -186,13 +187,13 @@ func (m *Messenger) fractionOf(d time.Duration) time.Duration {
 	return time.Duration(n.Int64())
 }
 
-// tell writes into the log what is new about trouble with sending; nil for none.
+// tell logs changes of the problem with sending; a nil error means that the problem is resolved.
 func (m *Messenger) tell(ctx context.Context, err error) {
 	trouble := ""
 	if refused := (&refusal{}); errors.As(err, &refused) {
 		trouble = fmt.Sprint(refused.code)
 	} else if err != nil {
-		trouble = "failure" // its words may differ each time: they name a port
+		trouble = "failure" // the message may vary: it names a port
 	}
 	if trouble == m.trouble {
 		return
@@ -206,8 +207,8 @@ func (m *Messenger) tell(ctx context.Context, err error) {
 		nodespec.ConditionConfiguration, err)
 }
 
-// End waits for the attempt that is under way, which the service's end has cut off. What it came to is found out at the
-// next start.
+// End waits for the current attempt, which the stop of the service has canceled. The next start detects the
+// result.
 func (m *Messenger) End(ctx context.Context) {
 	if m.under != nil {
 		m.take(ctx, <-m.under.ended)

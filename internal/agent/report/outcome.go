@@ -8,23 +8,23 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Outcome is what a comparison of the host with the spec has come to.
+// Outcome is the result of a comparison of the host with the spec.
 type Outcome struct {
-	Repairs []Repair // that were done
-	Left    string   // what only the operator can do; empty when there is nothing
+	Repairs []Repair // completed repairs
+	Left    string   // work that only the operator can do; empty if there is none
 	Failure *verb.Failure
-	Skipped bool // a verb is at work, or the host is being given back
-	Waits   bool // the node is on its way: it waits for its network, or for what the operator brings
+	Skipped bool // an agent command runs, or the host is being restored
+	Waits   bool // the node waits for its network or for input from the operator
 	Spec    *nodespec.NodeSpec
 }
 
-// Repair is a step that was done.
+// Repair is a completed step.
 type Repair struct {
 	Name, Reason string
-	Start        bool // it is a part of the node's start after a boot
+	Start        bool // part of the node's start after a boot
 }
 
-// Tried returns the names of the steps that were done or have failed.
+// Tried returns the names of the steps that were completed or have failed.
 func (o Outcome) Tried() []string {
 	var names []string
 	for _, step := range o.Repairs {
@@ -36,14 +36,14 @@ func (o Outcome) Tried() []string {
 	return names
 }
 
-// IsConclusive reports whether an outcome says how the host is. While a verb changes the host, or the node is being
-// made, nobody knows.
+// IsConclusive reports whether an outcome determines the state of the host. The state is unknown while an agent
+// command changes the host or the node is being created.
 func (o Outcome) IsConclusive() bool {
 	return o.Spec != nil && !o.Skipped && (!o.Waits || o.Failure != nil || o.Left != "")
 }
 
-// Trouble returns what an outcome leaves unrepaired, and the event for it. The first names the trouble without what
-// differs each time, such as the ID of a process.
+// Trouble returns the unrepaired problem of an outcome, and the event for it. The text identifies the problem
+// without varying details such as process IDs.
 func (o Outcome) Trouble() (trouble string, event host.Event) {
 	var messages []string
 	if o.Failure != nil {

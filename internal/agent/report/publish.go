@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// publish writes the condition into the status of the Node at the URL. It reads the whole Node, because a kubelet may
-// not read the status alone. The API server merges conditions by type, so that the kubelet's own stay as they are. The
-// time of the last transition stays while the status does.
+// publish writes the condition into the status of the Node at the URL. It reads the complete Node because a
+// kubelet may not read only the status. The API server merges conditions by type, so the kubelet's own
+// conditions are preserved. The last transition time is preserved while the status is unchanged.
 func publish(ctx context.Context, api APIServer, as Credentials, url string, condition nodeCondition) error {
 	present, err := presentCondition(ctx, api, as, url, condition.Type)
 	if err != nil {
@@ -29,7 +29,8 @@ func publish(ctx context.Context, api APIServer, as Credentials, url string, con
 	return err
 }
 
-// presentCondition returns the Node's condition of the type as the API server has it, or nil when the Node has none.
+// presentCondition returns the Node's current condition of the type from the API server, or nil if there is
+// none.
 func presentCondition(ctx context.Context, api APIServer, as Credentials, url, kind string) (*nodeCondition, error) {
 	answer, err := request(ctx, api, as, http.MethodGet, url, nil)
 	if err != nil {
@@ -60,7 +61,7 @@ func presentCondition(ctx context.Context, api APIServer, as Credentials, url, k
 	return nil, nil
 }
 
-// request sends a request and returns the body of its answer, or a refusal when the answer is not a success.
+// request sends a request and returns the body of the response, or a refusal if the response is not a success.
 func request(ctx context.Context, api APIServer, as Credentials, method, url string, body []byte) ([]byte, error) {
 	code, answer, err := api.Send(ctx, as, method, url, body)
 	if err != nil {
@@ -78,7 +79,7 @@ func request(ctx context.Context, api APIServer, as Credentials, method, url str
 	return nil, &refusal{method, url, code, bounded(status.Message, maxConditionMessage)}
 }
 
-// refusal is an answer of the API server other than success.
+// refusal is a response of the API server other than success.
 type refusal struct {
 	method, url string
 	code        int
@@ -89,7 +90,7 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s %s: the API server answers %d: %s", r.method, r.url, r.code, r.message)
 }
 
-// isRefused reports whether the API server was there and would answer the same soon after.
+// isRefused reports whether the API server responded and would repeat the response to an early retry.
 func isRefused(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.code != http.StatusTooManyRequests && r.code/100 != 5 && r.code != http.StatusConflict

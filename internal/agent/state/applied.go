@@ -10,21 +10,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// Applied tells of the NodeSpec that was last applied to its end. It holds what an agent of another release must know
-// of it without reading the NodeSpec itself. Its fields keep their names and meanings in all releases; a test holds
-// them against the files of former ones.
+// Applied describes the last completely applied NodeSpec, with the facts that an agent of another release needs
+// without reading the NodeSpec itself. Field names and meanings are the same in all releases; a test checks
+// them against files of former releases.
 type Applied struct {
-	// Digest is the NodeSpec's digest, as the agent has computed it that has applied it.
+	// Digest is the digest of the NodeSpec, computed by the agent that applied the NodeSpec.
 	Digest string `json:"digest"`
-	// File is the SHA-256 of the NodeSpec's file.
+	// File is the SHA-256 of the NodeSpec file.
 	File string `json:"file"`
-	// Agent is the SHA-256 of that agent's program.
+	// Agent is the SHA-256 of the program of that agent.
 	Agent string `json:"agent"`
-	// Releases are the folders of the releases that the NodeSpec names.
+	// Releases are the directories of the releases named by the NodeSpec.
 	Releases []string `json:"releases,omitempty"`
 }
 
-// Describe returns what is to be known of a NodeSpec that an agent has applied, with the file of its JSON form.
+// Describe returns the description of a NodeSpec applied by an agent, from the spec and the file with its JSON
+// form.
 func Describe(spec nodespec.NodeSpec, document []byte, agent string) Applied {
 	applied := Applied{Digest: spec.Digest(), File: plan.Digest(document), Agent: agent}
 	for _, each := range spec.Releases {
@@ -33,14 +34,13 @@ func Describe(spec nodespec.NodeSpec, document []byte, agent string) Applied {
 	return applied
 }
 
-// Applied returns what is known of the NodeSpec that was last applied to its end; the zero value when none was.
+// Applied returns the description of the last completely applied NodeSpec, or the zero value if there is none.
 func (r Records) Applied(ctx context.Context) (Applied, error) {
 	data, err := hostutil.ReadFile(ctx, r.files, nodespec.AppliedPath)
 	return understood(data), err
 }
 
-// understood decodes what is known of a NodeSpec. From what cannot be decoded nothing is concluded, as if it were not
-// there.
+// understood decodes the description of a NodeSpec. An undecodable description is treated as missing.
 func understood(data []byte) (applied Applied) {
 	if json.Unmarshal(data, &applied) != nil {
 		return Applied{}
@@ -48,7 +48,7 @@ func understood(data []byte) (applied Applied) {
 	return applied
 }
 
-// SetApplied keeps what is known of a NodeSpec that was applied to its end.
+// SetApplied records the description of a completely applied NodeSpec.
 func (r Records) SetApplied(ctx context.Context, applied Applied) error {
 	data, err := applied.encode()
 	if err != nil {
@@ -65,7 +65,7 @@ func (a Applied) encode() ([]byte, error) {
 	return data, nil
 }
 
-// ForgetApplied says that no NodeSpec was applied to its end. None is no error.
+// ForgetApplied removes the record of the applied NodeSpec. A missing record is not an error.
 func (r Records) ForgetApplied(ctx context.Context) error { return r.forget(ctx, nodespec.AppliedPath) }
 
 func (r Records) forget(ctx context.Context, path string) error {

@@ -11,11 +11,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// An agent of a later release may write into the ledger what this one has no fields for. It is the only record of the
-// host's former state, so this agent writes it back as it was. What it does not know is found by comparison: what is in
-// the file, and no more after the file was decoded and encoded again.
+// An agent of a later release may write fields into the ledger that this agent does not know. The ledger is the
+// only record of the original state of the host, so this agent preserves unknown fields. A field is unknown if
+// it is in the file but no longer in the result of decoding and encoding the file.
 
-// carry returns the JSON form of a ledger with what the present file holds and this agent does not know.
+// carry returns the JSON form of a ledger, extended by the content of the current file that this agent does not
+// know.
 func carry(present, next []byte) ([]byte, error) {
 	if present == nil {
 		return next, nil
@@ -38,7 +39,7 @@ func carry(present, next []byte) ([]byte, error) {
 	return data, nil
 }
 
-// unknown names what a ledger's file holds and this agent does not know.
+// unknown returns the paths of the fields in a ledger file that this agent does not know.
 func unknown(present []byte) ([]string, error) {
 	old, known, err := compared(present)
 	if err != nil {
@@ -47,7 +48,7 @@ func unknown(present []byte) ([]string, error) {
 	return lost(old, known, ""), nil
 }
 
-// compared returns a ledger's file, and what this agent knows of it.
+// compared returns the content of a ledger file, and the part of the content that this agent knows.
 func compared(present []byte) (old, known any, err error) {
 	var ledger plan.Ledger
 	if err := json.Unmarshal(present, &ledger); err != nil {
@@ -64,7 +65,7 @@ func compared(present []byte) (old, known any, err error) {
 	return old, known, err
 }
 
-// document decodes any JSON, and keeps numbers as they are written.
+// document decodes arbitrary JSON and preserves the notation of numbers.
 func document(data []byte) (value any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -74,8 +75,8 @@ func document(data []byte) (value any, err error) {
 	return value, nil
 }
 
-// merged returns next with what is in old and not in known. An entry that next does not have any more was restored, and
-// what belongs to it goes with it.
+// merged returns next with the content that is in old but not in known. An entry missing in next was restored;
+// its unknown fields are dropped with the entry.
 func merged(old, known, next any) any {
 	switch was := old.(type) {
 	case map[string]any:
@@ -105,7 +106,7 @@ func mergeObject(was, knows, has map[string]any) {
 	}
 }
 
-// mergeList finds the elements of a list by what is known of them.
+// mergeList matches list elements by their known part.
 func mergeList(was, knows, has []any) {
 	for i, element := range was {
 		at := slices.IndexFunc(has, func(now any) bool { return reflect.DeepEqual(now, knows[i]) })
@@ -115,7 +116,8 @@ func mergeList(was, knows, has []any) {
 	}
 }
 
-// lost names what is in old and not in known. Zero values, which an encoder may leave out, say nothing.
+// lost returns the paths that are in old but not in known. Zero values are ignored because an encoder may omit
+// them.
 func lost(old, known any, name string) (names []string) {
 	switch was := old.(type) {
 	case map[string]any:

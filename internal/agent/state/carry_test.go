@@ -40,7 +40,7 @@ func someLedger() plan.Ledger {
 	}
 }
 
-// objects returns the objects of a ledger that have fields of this release, and not names of things, as their keys.
+// objects returns the objects of a ledger with fields of this release, rather than names, as keys.
 func objects(document map[string]any) []map[string]any {
 	list := []map[string]any{document}
 	for _, name := range []string{`C:\k`, `C:\k\f`} {
@@ -54,7 +54,7 @@ func objects(document map[string]any) []map[string]any {
 	return list
 }
 
-// Whatever a later agent adds to the ledger is there after this one has written it.
+// Fields added to the ledger by a later agent survive a write by this agent.
 func TestWhatTheAgentDoesNotKnowIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		present := decode(t, encode(t, someLedger())).(map[string]any)
@@ -110,7 +110,7 @@ func TestWhatThisAgentForgetsStaysForgotten(t *testing.T) {
 	}
 }
 
-// A file that another release has written, or that was damaged, ends in an error or in a ledger, and never in a crash.
+// A file written by another release or a damaged file causes an error or a valid ledger, never a crash.
 func FuzzTheLedgerOfAnotherRelease(f *testing.F) {
 	f.Add(encode(f, someLedger()))
 	for _, text := range []string{"", "{}", "null", "[]", `{"paths":{"C:\\k":null}}`, `{"later":{"a":[1,{}]}}`, `{"exclusions":[{"kind":1}]}`, `{"paths":`} {

@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// FailureOf puts an error into the operator's terms. The step is empty for what is not about one; a failure that names
-// one already keeps it.
+// FailureOf converts an error to a failure for the operator. Step is empty for errors outside of steps. A step
+// already named by a failure is preserved.
 func FailureOf(step string, err error) *verb.Failure {
 	var failure *verb.Failure
 	if errors.As(err, &failure) {
@@ -38,7 +38,7 @@ func FailureOf(step string, err error) *verb.Failure {
 	return f
 }
 
-// InvalidInput returns the failure of a verb that was called with what it cannot use.
+// InvalidInput returns the failure of an agent command that was called with unusable input.
 func InvalidInput(message string) error {
 	return &verb.Failure{Reason: verb.ReasonInvalidInput, Message: message}
 }

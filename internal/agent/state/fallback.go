@@ -9,15 +9,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// Fallback is the NodeSpec that a rollback goes back to: its file, and what is known of it. Both are kept byte for byte
-// as the agent has written them that has applied the NodeSpec.
+// Fallback is the rollback target: a NodeSpec file and the description of its application. Both are kept byte
+// for byte as written by the agent that applied the NodeSpec.
 type Fallback struct {
 	Applied
 	Document []byte
 	applied  []byte
 }
 
-// Fallback returns what a rollback goes back to; nil when none is kept, or one that is not whole.
+// Fallback returns the rollback target, or nil if no complete rollback target exists.
 func (r Records) Fallback(ctx context.Context) (*Fallback, error) {
 	kept, err := r.read(ctx, nodespec.FallbackPath, nodespec.FallbackAppliedPath)
 	if err != nil || kept.Document == nil || kept.File != plan.Digest(kept.Document) {
@@ -37,8 +37,9 @@ func (r Records) read(ctx context.Context, specPath, appliedPath string) (found 
 	return found, nil
 }
 
-// Keepable returns what the host could go back to after another NodeSpec was applied. If there is nothing, why says so in
-// words for an administrator; it is empty for a host to which no NodeSpec was ever applied.
+// Keepable returns the rollback target for the time after another NodeSpec is applied. If there is none, why is
+// the reason in words for an administrator. The reason is empty for a host to which no NodeSpec was ever
+// applied.
 func (r Records) Keepable(ctx context.Context) (keepable *Fallback, why string, err error) {
 	found, err := r.read(ctx, nodespec.SpecPath, nodespec.AppliedPath)
 	switch {
@@ -49,7 +50,7 @@ func (r Records) Keepable(ctx context.Context) (keepable *Fallback, why string, 
 	case plan.Digest(found.Document) == found.File:
 		return &found, "", nil
 	}
-	// Sent again with another certificate, it is the same NodeSpec in another file.
+	// The same NodeSpec sent again with another certificate is in a different file.
 	spec, err := nodespec.Decode(found.Document)
 	if err != nil || spec.Digest() != found.Digest {
 		//nolint:nilerr // whatever is wrong with the file, it is not kept, and the answer says so
@@ -62,7 +63,8 @@ func (r Records) Keepable(ctx context.Context) (keepable *Fallback, why string, 
 	return &found, "", nil
 }
 
-// SetFallback keeps what a rollback goes back to. The NodeSpec comes last: without it, nothing is kept.
+// SetFallback writes the rollback target. The NodeSpec is written last: without the NodeSpec there is no
+// rollback target.
 func (r Records) SetFallback(ctx context.Context, fallback Fallback) error {
 	if err := r.forget(ctx, nodespec.FallbackPath); err != nil {
 		return err
@@ -73,7 +75,7 @@ func (r Records) SetFallback(ctx context.Context, fallback Fallback) error {
 	return hostutil.KeepFile(ctx, r.files, nodespec.FallbackPath, fallback.Document)
 }
 
-// ForgetFallback keeps no NodeSpec for a rollback any more. None is no error.
+// ForgetFallback removes the rollback target. A missing target is not an error.
 func (r Records) ForgetFallback(ctx context.Context) error {
 	if err := r.forget(ctx, nodespec.FallbackPath); err != nil {
 		return err

@@ -7,23 +7,23 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// mostOfARecord is how large the record of a verb becomes before its last line, in bytes. A first configuration has some
-// 30 KiB.
+// mostOfARecord is the maximum size of the record of a command before the last line, in bytes. A first
+// configuration writes about 30 KiB.
 const mostOfARecord = 64 << 10
 
-// Write writes lines to where they are kept: at its end, or in place of what an earlier run has left there.
+// Write appends lines to the record if more is true. Otherwise the lines replace the record of an earlier run.
 type Write func(lines []byte, more bool) error
 
-// record keeps what a verb has said, for a support case. What cannot be written keeps nobody from working.
+// record keeps the output of a command for support cases. A failed write does not stop the command.
 type record struct {
 	write   Write
 	size    int
-	pending []byte // lines that are not written yet
-	begun   bool   // what is kept is of this run
+	pending []byte // lines not yet written
+	begun   bool   // the kept lines belong to this run
 	written time.Time
 }
 
-// Keep has the lines of the verb kept, from its hello on. The caller holds the lock.
+// Keep starts the record of the command, beginning with its hello line. The caller holds the lock.
 func (w *Writer) Keep(write Write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -31,15 +31,16 @@ func (w *Writer) Keep(write Write) {
 	w.record.add(w.hello)
 }
 
-// add keeps a line. It is written at once if it is the last, else once a second: a first configuration has a hundred.
+// add records a line. The last line is written at once, other lines once per second: a first configuration has
+// about 100.
 func (r *record) add(line verb.Line) {
 	last := false
 	switch line.Type {
 	case verb.TypePlan:
-		return // each of its steps has a line
+		return // each step has its own line
 	case verb.TypeResult, verb.TypeRebooting:
 		result := *line.Result
-		result.Facts = nil // they are larger than all the rest, and not about what was done
+		result.Facts = nil // larger than the rest, and unrelated to the actions
 		line.Result, last = &result, true
 	case verb.TypeFailure:
 		last = true

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// kept is where lines are kept, and how often they were written.
+// kept stores written lines and counts the writes.
 type kept struct {
 	text   string
 	writes int
@@ -32,7 +32,7 @@ func (k *kept) write(lines []byte, more bool) error {
 	return nil
 }
 
-// keeping returns a writer of a verb that has begun, whose lines are kept where an earlier run has left some.
+// keeping returns the writer of a started command, with a record that still has the lines of an earlier run.
 func keeping() (*Writer, *kept, *clocktesting.FakeClock) {
 	on := clocktesting.NewFakeClock(time.Date(2026, 11, 25, 19, 0, 0, 0, time.UTC))
 	k := &kept{text: "an earlier run\n"}

@@ -1,7 +1,8 @@
-// Package state writes the agent's answers to the operator and keeps the files that the agent needs between two runs: the
-// ledger, the NodeSpec, the fallback, and what was applied. Only SYSTEM and administrators can read these files. An agent
-// of another release may have written them: the package decides nothing from them, and preserves unknown fields. Answers
-// are the lines of a verb and errors in the operator's terms; they contain no secrets.
+// Package state writes the output of the agent for the operator and the files that the agent needs between two
+// runs: the ledger, the NodeSpec, the rollback target, and the description of the applied NodeSpec. Only SYSTEM
+// and administrators can read these files. Because the files may come from an agent of another release, the
+// package makes no decisions from their content and preserves unknown fields. Output consists of the lines of a
+// command and of failures for the operator, without secrets.
 package state
 
 import (
@@ -16,13 +17,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// Records are the agent's records on one host.
+// Records are the records of the agent on one host.
 type Records struct{ files host.Files }
 
-// NewRecords returns the records that lie in a host's files.
+// NewRecords returns the records stored in the files of a host.
 func NewRecords(files host.Files) Records { return Records{files} }
 
-// Ledger returns what the host was like before us; known is false when nothing was ever changed.
+// Ledger returns the record of the original state of the host. Known is false if the host was never changed.
 func (r Records) Ledger(ctx context.Context) (ledger plan.Ledger, known bool, err error) {
 	data, err := hostutil.ReadFile(ctx, r.files, nodespec.LedgerPath)
 	if err != nil || data == nil {
@@ -34,7 +35,7 @@ func (r Records) Ledger(ctx context.Context) (ledger plan.Ledger, known bool, er
 	return ledger, true, nil
 }
 
-// SetLedger keeps the ledger. What a later agent has written into it and this one does not know stays there.
+// SetLedger writes the ledger. Content from a later agent that this agent does not know is preserved.
 func (r Records) SetLedger(ctx context.Context, ledger plan.Ledger) error {
 	data, err := json.MarshalIndent(ledger, "", " ")
 	if err != nil {
@@ -50,7 +51,8 @@ func (r Records) SetLedger(ctx context.Context, ledger plan.Ledger) error {
 	return hostutil.KeepFile(ctx, r.files, nodespec.LedgerPath, data)
 }
 
-// Unknown names what the ledger holds and this agent does not know: it can neither restore nor forget that.
+// Unknown returns the paths of the ledger fields that this agent does not know and therefore cannot restore or
+// delete.
 func (r Records) Unknown(ctx context.Context) ([]string, error) {
 	data, err := hostutil.ReadFile(ctx, r.files, nodespec.LedgerPath)
 	if err != nil || data == nil {
@@ -59,11 +61,12 @@ func (r Records) Unknown(ctx context.Context) ([]string, error) {
 	return unknown(data)
 }
 
-// ErrForeignSpec means that the NodeSpec on the host is not one of this release's agent.
+// ErrForeignSpec means that the NodeSpec on the host was not written by an agent of this release.
 var ErrForeignSpec = errors.New("it was not written by an agent of this release")
 
-// Spec returns the NodeSpec that the host is held to; nil when there is none. It returns ErrForeignSpec for one of
-// another schema version: an agent that does not know it whole must not change the host to match it.
+// Spec returns the desired NodeSpec of the host, or nil if there is none. It returns ErrForeignSpec for another
+// schema version: an agent that does not know the complete schema must not configure the host with the
+// NodeSpec.
 func (r Records) Spec(ctx context.Context) (*nodespec.NodeSpec, error) {
 	data, err := hostutil.ReadFile(ctx, r.files, nodespec.SpecPath)
 	if err != nil || data == nil {
@@ -76,8 +79,9 @@ func (r Records) Spec(ctx context.Context) (*nodespec.NodeSpec, error) {
 	return &spec, nil
 }
 
-// Held returns what this agent can read of the NodeSpec that the host is held to, also when an agent of another release
-// has written it; nil when there is none. It is for what does not bring the host to the NodeSpec.
+// Held returns the part of the desired NodeSpec that this agent can read, even if an agent of another release
+// wrote the file. It returns nil if there is none. Held is only for callers that do not configure the host with
+// the NodeSpec.
 func (r Records) Held(ctx context.Context) (*nodespec.Held, error) {
 	data, err := hostutil.ReadFile(ctx, r.files, nodespec.SpecPath)
 	if err != nil || data == nil {
@@ -90,7 +94,7 @@ func (r Records) Held(ctx context.Context) (*nodespec.Held, error) {
 	return &held, nil
 }
 
-// SetSpec keeps the JSON form of the NodeSpec that the host is held to, as it was sent.
+// SetSpec writes the JSON form of the desired NodeSpec of the host exactly as received.
 func (r Records) SetSpec(ctx context.Context, document []byte) error {
 	return hostutil.KeepFile(ctx, r.files, nodespec.SpecPath, document)
 }

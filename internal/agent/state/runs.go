@@ -12,21 +12,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// mostOfARun is how much is read of what a verb has said, in bytes. The agent writes less.
+// mostOfARun is the maximum number of bytes read from the record of a command. The agent writes less.
 const mostOfARun = 128 << 10
 
-// AddLines adds lines to what a verb has said when it was run last, or replaces that.
+// AddLines appends lines to the record of the last run of a command if more is true, and otherwise replaces the
+// record.
 func (r Records) AddLines(ctx context.Context, name verb.Name, lines []byte, more bool) error {
 	path := nodespec.LastRunPath(string(name))
 	options := host.WriteOptions{Access: host.AccessAdministrators, Append: more}
-	// A verb that was told to stop says so in its last line.
+	// The last line of a canceled command reports the cancellation.
 	if err := r.files.Write(context.WithoutCancel(ctx), path, bytes.NewReader(lines), options); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }
 
-// Runs returns what each verb has said when it was run last. A line that was cut off is left out.
+// Runs returns the recorded output of the last run of each command. Truncated lines are skipped.
 func (r Records) Runs(ctx context.Context) ([]verb.Run, error) {
 	var runs []verb.Run
 	var failures []error

@@ -13,19 +13,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Writer writes the lines that the operator reads. A reader that is gone does not stop the agent: a verb may outlive
-// its session.
+// Writer writes the lines for the operator. Write errors are ignored because a command may outlive its session.
 type Writer struct {
 	clock clock.PassiveClock
 
 	mu       sync.Mutex
 	out      io.Writer
-	progress time.Time // of the last line of progress
+	progress time.Time // time of the last progress line
 	hello    verb.Line
-	record   *record // nil while no lines are kept
+	record   *record // nil if lines are not recorded
 }
 
-// NewWriter returns a writer to out.
+// NewWriter returns a Writer to out.
 func NewWriter(out io.Writer, clock clock.PassiveClock) *Writer {
 	return &Writer{clock: clock, out: out}
 }
@@ -34,7 +33,7 @@ func (w *Writer) write(line verb.Line) {
 	line.Time = w.clock.Now().UTC()
 	encoded, err := line.Encode()
 	if err != nil {
-		return // lines hold nothing that cannot be encoded
+		return // lines contain only encodable values
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,16 +46,16 @@ func (w *Writer) write(line verb.Line) {
 	}
 }
 
-// Hello says which agent answers.
+// Hello reports the agent and the command.
 func (w *Writer) Hello(hello verb.Hello) { w.write(verb.Line{Type: verb.TypeHello, Hello: &hello}) }
 
-// Plan says what is about to be done.
+// Plan reports the planned steps.
 func (w *Writer) Plan(p plan.Plan) { w.write(verb.Line{Type: verb.TypePlan, Plan: &p}) }
 
-// Step says how a step stands.
+// Step reports the state of a step.
 func (w *Writer) Step(step verb.Step) { w.write(verb.Line{Type: verb.TypeStep, Step: &step}) }
 
-// Detail tells how far a step is, unless the last such line was only just written.
+// Detail reports the progress of a step, at most once per progress interval.
 func (w *Writer) Detail(step verb.Step, detail string) {
 	now := w.clock.Now()
 	w.mu.Lock()
@@ -71,23 +70,23 @@ func (w *Writer) Detail(step verb.Step, detail string) {
 	}
 }
 
-// Result is the last line of a verb that has ended.
+// Result writes the last line of a completed command.
 func (w *Writer) Result(result verb.Result) {
 	w.write(verb.Line{Type: verb.TypeResult, Result: withoutContents(result)})
 }
 
-// Rebooting is the last line of a verb that restarts the host.
+// Rebooting writes the last line of a command that restarts the host.
 func (w *Writer) Rebooting(result verb.Result) {
 	w.write(verb.Line{Type: verb.TypeRebooting, Result: withoutContents(result)})
 }
 
-// Failure is the last line of a verb that has failed.
+// Failure writes the last line of a failed command.
 func (w *Writer) Failure(failure *verb.Failure) {
 	w.write(verb.Line{Type: verb.TypeFailure, Failure: failure})
 }
 
-// withoutContents leaves out what was in files before us, and environment variables, of services too, which may hold a
-// proxy's password: the operator needs neither.
+// withoutContents removes the original file contents and the environment variables, also of services, which may
+// contain the password of a proxy. The operator needs neither.
 func withoutContents(result verb.Result) *verb.Result {
 	if result.Facts == nil {
 		return &result

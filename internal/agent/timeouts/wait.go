@@ -12,10 +12,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Tell takes a sign of life of something that takes long, as fmt.Sprintf takes its arguments.
+// Tell receives progress reports of a long action, with the arguments of fmt.Sprintf.
 type Tell func(format string, arguments ...any)
 
-// Sleep waits on the clock. It returns the cause when ctx is done before.
+// Sleep waits on the clock. It returns the cause if ctx is done earlier.
 func Sleep(ctx context.Context, on clock.Clock, duration time.Duration) error {
 	timer := on.NewTimer(duration)
 	defer timer.Stop()
@@ -27,29 +27,30 @@ func Sleep(ctx context.Context, on clock.Clock, duration time.Duration) error {
 	}
 }
 
-// Work is something that takes long.
+// Work describes a long action.
 type Work struct {
-	// Limit is the longest time that it may take; zero for as long as it takes.
+	// Limit is the timeout of the action; zero for none.
 	Limit time.Duration
-	// Grace is how long it may take to stop once it was told to. Then nobody waits for it any more, and it goes on by
-	// itself until the process ends. Zero for what stops by itself when its context is done.
+	// Grace is the maximum time for the action to stop after cancellation. Afterwards Run no longer waits, and
+	// the action continues in the background until the process ends. Zero for actions that stop when their
+	// context is done.
 	Grace time.Duration
-	// Remedy says what to do about something that has not stopped within the grace.
+	// Remedy is advice for an action that has not stopped within the grace.
 	Remedy string
-	// What says in words what is done: "service kubelet starts".
+	// What describes the action: "service kubelet starts".
 	What string
-	// Tell takes a line each HeartbeatInterval.
+	// Tell receives a line each HeartbeatInterval.
 	Tell Tell
 }
 
-// Run does the action for at most the limit, and gives a sign of life while it does. After the limit the action's
-// context is done, and the error is a verb.Failure that says so. With a grace, Run ends when limit and grace have passed,
-// whatever the action does.
+// Run runs the action with the limit, and reports progress meanwhile. After the limit, the context of the
+// action is canceled, and the error is a verb.Failure that names the limit. With a grace, Run returns after
+// limit and grace even if the action continues.
 func (w Work) Run(ctx context.Context, on clock.WithTicker, action func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended, watched := make(chan struct{}), make(chan struct{})
-	var late <-chan time.Time // The limit counts from here, whenever the goroutine begins.
+	var late <-chan time.Time // the limit starts here, regardless of the start of the goroutine
 	if w.Limit > 0 {
 		timer := on.NewTimer(w.Limit)
 		defer timer.Stop()
@@ -72,10 +73,10 @@ func (w Work) Run(ctx context.Context, on clock.WithTicker, action func(context.
 	return err
 }
 
-// errStuck is in place of the error of an action that was told to stop and has not within the grace.
+// errStuck replaces the error of an action that was canceled and has not stopped within the grace.
 var errStuck = errors.New("it has not stopped")
 
-// await does the action, and waits for it no longer than the grace allows.
+// await runs the action, and after cancellation waits at most for the grace.
 func (w Work) await(ctx context.Context, on clock.Clock, action func(context.Context) error) error {
 	if w.Grace == 0 {
 		return action(ctx)
@@ -97,7 +98,7 @@ func (w Work) await(ctx context.Context, on clock.Clock, action func(context.Con
 	}
 }
 
-// stuck is the error of an action that has not stopped.
+// stuck returns the error of an action that has not stopped.
 func (w Work) stuck(cause error) error {
 	var late *verb.Failure
 	message := w.What + " was canceled"
@@ -125,7 +126,7 @@ func (w Work) watch(
 				w.Tell("%s, for %s", w.What, took)
 			case took <= w.Limit:
 				w.Tell("%s, for %s of at most %s", w.What, took, w.Limit)
-			default: // whoever listens must not take the silence for the end
+			default: // readers must not take silence for the end
 				w.Tell("%s, for %s; canceled after %s", w.What, took, w.Limit)
 			}
 		case <-late:

@@ -16,7 +16,7 @@ import (
 
 func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
 	on := clocktesting.NewFakeClock(time.Unix(0, 0))
-	told := make(chan string, 16) // more than are read
+	told := make(chan string, 16) // larger than the number of reads
 	work := Work{What: "removes C:\\a", Tell: func(format string, arguments ...any) {
 		told <- fmt.Sprintf(format, arguments...)
 	}}
@@ -40,8 +40,8 @@ func TestWorkWithoutALimitGivesSignsOfLifeForAsLongAsItTakes(t *testing.T) {
 	}
 }
 
-// heartbeats lets time pass on the clock, from one sign of life to the next, until the work has ended. Before, so many
-// wait on the clock.
+// heartbeats advances the clock from one progress report to the next until the work has ended. First, it waits
+// for the given number of waiters on the clock.
 func heartbeats(on *clocktesting.FakeClock, waiters int, told <-chan string, ended <-chan error) (lines []string, err error) {
 	for on.Waiters() < waiters {
 		select {
@@ -64,7 +64,7 @@ func heartbeats(on *clocktesting.FakeClock, waiters int, told <-chan string, end
 	}
 }
 
-// patience is how long a test waits for what takes no time.
+// patience is the timeout of a test for immediate events.
 const patience = 10 * time.Second
 
 func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
@@ -102,7 +102,7 @@ func TestWorkEndsWithItsGraceWhateverTheActionDoes(t *testing.T) {
 	t.Run("also when the verb was told to stop", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := run(ctx, 3, stuck) // limit, sign of life, grace
+		_, err := run(ctx, 3, stuck) // limit, heartbeat, grace
 		if err == nil || !strings.Contains(err.Error(), "Windows does it was canceled, and has not stopped within 5m0s. Restart the host") {
 			t.Errorf("%v", err)
 		}

@@ -1,5 +1,4 @@
-// Package winservice runs a program as a Windows service: it answers the service control manager while the program
-// works.
+// Package winservice runs a program as a Windows service and reports its state to the service control manager.
 package winservice
 
 import (
@@ -10,21 +9,22 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Work is what a service does until ctx is done. It calls ready when it works. An end before ctx is done, whatever the
-// exit code, is a failure of the service.
+// Work runs a service until ctx is done, and calls ready once the service runs. An end before ctx is done is a
+// failure of the service, even with exit code 0.
 type Work func(ctx context.Context, ready func()) (exitCode int)
 
 const (
-	// StopLimit is how long the work may take to end after the service was told to stop. Then its process ends without
-	// it: whatever the agent does may be cut off at any moment.
+	// StopLimit is the timeout for the work to end after a stop request. Afterwards the process ends anyway:
+	// the agent may be interrupted at any moment.
 	StopLimit = 15 * time.Second
-	// beat is how often the service control manager learns that a start or stop goes on.
+	// beat is the interval of progress reports to the service control manager during a start or stop.
 	beat = 2 * time.Second
-	// StartHint is how long a start may take until its next sign of life; the service control manager gets it.
+	// StartHint is the wait hint of a start: the maximum time until the next progress report to the service
+	// control manager.
 	StartHint = 10 * time.Second
 )
 
-// state is what the service reports to the service control manager.
+// state is the state reported to the service control manager.
 type state int
 
 const (
@@ -33,16 +33,16 @@ const (
 	stopPending
 )
 
-// lifecycle runs the work, tells its states, and ends it when stop is closed.
+// lifecycle runs the work, reports its states, and stops the work when stop is closed.
 type lifecycle struct {
 	work  Work
 	clock clock.WithTicker
 	stop  <-chan struct{}
-	// tell reports a state. The checkpoint counts the signs of life of a state that passes.
+	// tell reports a state. The checkpoint counts the progress reports of a pending state.
 	tell func(s state, checkpoint uint32)
 }
 
-// run returns the work's exit code. failed is true when the work has ended without having been told to.
+// run returns the exit code of the work. Failed is true if the work has ended without a stop request.
 func (l *lifecycle) run(ctx context.Context) (exitCode int, failed bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// manager is a service control manager that remembers the reports.
+// manager is a service control manager that records the reports.
 type manager struct {
 	*testing.T
 	clock *clocktesting.FakeClock
@@ -50,7 +50,7 @@ func (m *manager) isEnded(want string) {
 	}
 }
 
-// isEndedAfterSigns is isEnded where a tick of the clock may have come before the end, or not.
+// isEndedAfterSigns is isEnded for cases where a clock tick may have preceded the end.
 func (m *manager) isEndedAfterSigns(want string) {
 	m.Helper()
 	receive(m.T, m.ended, want)
@@ -145,7 +145,7 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-// waiters waits until so many wait on the clock.
+// waiters waits for the given number of waiters on the clock.
 func waiters(t *testing.T, clock *clocktesting.FakeClock, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); clock.Waiters() < n; {

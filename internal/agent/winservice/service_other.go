@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Run fails: only Windows has services of this kind.
+// Run fails: only Windows has such services.
 func Run(name string, _ clock.WithTicker, _ Work) error {
 	return fmt.Errorf("run as service %s: %w: only Windows has such services", name, errors.ErrUnsupported)
 }

@@ -13,16 +13,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// accepted are the controls that stop the service. PreShutdown comes before Windows stops the first service of a
-// shutdown: a service that repairs others must be gone by then.
+// accepted are the controls that stop the service. PreShutdown precedes the first service stop of a shutdown: a
+// service that repairs other services must have ended by then.
 const accepted = svc.AcceptStop | svc.AcceptShutdown | svc.AcceptPreShutdown
 
-// Run does the work as the service of that name until the service control manager tells it to stop; then the caller is
-// to end the process. It uses StartServiceCtrlDispatcher through golang.org/x/sys/windows/svc, and never asks
-// svc.IsWindowsService: what the command line says is surer than a guess from the session and the parent process.
+// Run runs the work as the named service until the service control manager requests a stop; then the caller
+// must end the process. Run uses StartServiceCtrlDispatcher through golang.org/x/sys/windows/svc, and never
+// calls svc.IsWindowsService: the command line is more reliable than a guess from the session and the parent
+// process.
 //
-// When the work ends by itself the process ends at once with its exit code (1 instead of 0), without reporting that the
-// service has stopped: that is what the service control manager counts as a failure and answers with the service's
+// If the work ends by itself, the process ends at once with its exit code (1 instead of 0), without reporting
+// that the service has stopped: the service control manager counts that as a failure and runs the service's
 // recovery actions.
 func Run(name string, clock clock.WithTicker, work Work) error {
 	err := svc.Run(name, &handler{clock: clock, work: work, exit: os.Exit})
@@ -35,14 +36,14 @@ func Run(name string, clock clock.WithTicker, work Work) error {
 	return nil
 }
 
-// handler is the service as package svc sees it.
+// handler implements the service for package svc.
 type handler struct {
 	clock clock.WithTicker
 	work  Work
 	exit  func(code int)
 }
 
-// Execute implements svc.Handler. To return is to report that the service has stopped.
+// Execute implements svc.Handler. Returning reports that the service has stopped.
 func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes chan<- svc.Status) (specific bool, exitCode uint32) {
 	reports := &reports{changes: changes}
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -71,7 +72,7 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes
 	return false, 0
 }
 
-// reports sends the service's status.
+// reports sends the status of the service.
 type reports struct {
 	mu      sync.Mutex
 	changes chan<- svc.Status

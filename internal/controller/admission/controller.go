@@ -1,5 +1,5 @@
-// Package admission restricts, by ValidatingAdmissionPolicies, the rights of clients whose certificates the operator signs
-// further than RBAC can. OLM's bundles cannot contain such policies, so the operator creates them.
+// Package admission restricts the rights of clients with certificates signed by the operator further than RBAC can,
+// with ValidatingAdmissionPolicies. OLM's bundles cannot contain such policies, so the operator creates them.
 package admission
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
-// All by name, also the creations: see package owned. The API server requires the right to delete of a client that changes
-// an owner reference.
+// All rights are restricted by name, including create: see package owned. The API server requires the right to
+// delete from a client that changes an owner reference.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=windows-machine-config-operator-cloud-node-managers;windows-machine-config-operator-kubelets,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups="",namespace=system,resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
@@ -33,21 +33,21 @@ import (
 // interval is the interval between checks of the policies.
 const interval = 10 * time.Minute
 
-// Reconciler keeps the policies correct. It checks all of them at once. Only one goroutine may use it.
+// Reconciler maintains the policies, and checks all of them in one reconcile. Only one goroutine may use it.
 type Reconciler struct {
 	Client client.Client
 	// Live reads the API server.
 	Live client.Reader
-	// Namespace is the operator's own.
+	// Namespace is the namespace of the operator.
 	Namespace string
 	Events    events.EventRecorder
 
-	// kept are the policies and bindings that were correct at the last check, by their names for people.
+	// kept holds the names of the policies and bindings that were correct at the last check, as used in messages.
 	kept     map[string]bool
 	reported recorder.OperatorState
 }
 
-// SetupWithManager registers the controller. It has one request, from its start on.
+// SetupWithManager registers the controller. A single request is enqueued at the start.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("admission").WatchesRawSource(queue.AtStart()).
 		WithOptions(queue.Options()).Complete(r)
@@ -60,7 +60,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if owner == nil {
-		// The operator is being uninstalled. The policies are deleted with its namespace, and new ones would be left behind.
+		// The operator is being uninstalled. Deleting the namespace deletes the policies, and new policies
+		// would remain.
 		return ctrl.Result{}, nil
 	}
 	err = r.keep(ctx, *owner)
@@ -77,8 +78,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: interval}, nil
 }
 
-// owner returns the owner of the policies, the operator's namespace, so that they are deleted with it; nil when it is
-// being deleted. The policies do not block its deletion.
+// owner returns the operator's namespace as the owner of the policies, so that the policies are deleted with
+// the namespace; nil if the namespace is being deleted. The policies do not block that deletion.
 func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) {
 	namespace := &corev1.Namespace{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Namespace}, namespace)
@@ -95,7 +96,7 @@ func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) 
 	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}, nil
 }
 
-// keep creates and corrects policies and bindings, each independently of the others.
+// keep creates and corrects policies and bindings, each independently of the rest.
 func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) error {
 	if r.kept == nil {
 		r.kept = map[string]bool{}
@@ -126,7 +127,7 @@ func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) erro
 }
 
 func (r *Reconciler) emit(ctx context.Context, about func(*appsv1.Deployment) recorder.Event) {
-	deployment, _ := recorder.Operator(ctx, r.Live, r.Namespace) // its name is enough
+	deployment, _ := recorder.Operator(ctx, r.Live, r.Namespace) // the name is sufficient
 	event := about(deployment)
 	log.FromContext(ctx).Info("admission policies", "message", event.Message)
 	recorder.Emit(r.Events, event)

@@ -114,7 +114,7 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 	})
 }
 
-// reconciler returns a controller with the rights of the operator, and its events.
+// reconciler returns a controller with the rights of the operator, and the recorder of its events.
 func (f *fixture) reconciler() (*admission.Reconciler, *events.FakeRecorder) {
 	recorder := events.NewFakeRecorder(100)
 	return &admission.Reconciler{Client: f.operator, Live: f.operator, Namespace: f.namespace, Events: recorder}, recorder
@@ -150,8 +150,8 @@ func TestThePoliciesGoWithTheOperatorsNamespace(t *testing.T) {
 	}
 }
 
-// removeWithItsPolicies deletes the namespace of an operator, and waits for the policies that go with it seconds later:
-// the operator of the next test would be surprised by that.
+// removeWithItsPolicies deletes the namespace of an operator, and waits until its policies are deleted, which
+// takes seconds. Otherwise the late deletion would affect the operator of the next test.
 func (f *fixture) removeWithItsPolicies() {
 	f.Helper()
 	ctx := context.WithoutCancel(f.Context())

@@ -21,7 +21,7 @@ func notInForce(err error) func(*appsv1.Deployment) recorder.Event {
 	}
 }
 
-// restored reports that an object which was correct was changed or deleted.
+// restored reports that a correct object was changed or deleted.
 func restored(object owned.Object, what string) func(*appsv1.Deployment) recorder.Event {
 	return func(operator *appsv1.Deployment) recorder.Event {
 		return recorder.Warning(operator, object.Identity, "AdmissionPolicyRestored", action,

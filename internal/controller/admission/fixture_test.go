@@ -31,12 +31,12 @@ var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
-// fixture is a real API server, and an operator that runs with the rights of deploy/ and no others.
+// fixture is a real API server, and an operator that runs with only the rights of deploy/.
 type fixture struct {
 	*testing.T
 	rig       *rig.Rig
 	namespace string
-	// admin may do everything, operator what the ServiceAccount may.
+	// admin has all rights, operator only the rights of the ServiceAccount.
 	admin, operator client.Client
 	running         *rig.Operator
 	scheme          *runtime.Scheme
@@ -48,7 +48,8 @@ const (
 	otherNode = "win-b"
 )
 
-// newFixture starts an operator in a namespace, the usual one for "", and waits until its policies are in force.
+// newFixture starts an operator in a namespace ("" for the default namespace), and waits until its policies are
+// in force.
 func newFixture(t *testing.T, namespace string) *fixture {
 	t.Helper()
 	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
@@ -67,12 +68,13 @@ func newFixture(t *testing.T, namespace string) *fixture {
 	f.namespace, f.operator = r.Namespace(), f.client(config)
 	f.running, err = r.RunOperator()
 	must(t, err)
-	must(t, client.IgnoreAlreadyExists(f.admin.Create(t.Context(), linuxNode("probe")))) // that of an earlier fixture
+	must(t, client.IgnoreAlreadyExists(f.admin.Create(t.Context(), linuxNode("probe")))) // may exist already
 	f.inForce()
 	return f
 }
 
-// inForce waits until the API server goes by the policy for kubelets, which is written last, and belongs to this operator.
+// inForce waits until the API server enforces the policy for kubelets, which is written last, and the policy is
+// owned by this operator.
 func (f *fixture) inForce() {
 	f.Helper()
 	f.await("the policies are in force", func(ctx context.Context) (bool, error) {
@@ -96,7 +98,7 @@ func (f *fixture) client(config *rest.Config) client.Client {
 	return c
 }
 
-// as returns a client of another user, who counts as authenticated.
+// as returns a client that is authenticated as another user.
 func (f *fixture) as(user string, groups ...string) client.Client {
 	f.Helper()
 	return f.client(f.configOf(user, groups...))
@@ -108,7 +110,7 @@ func (f *fixture) configOf(user string, groups ...string) *rest.Config {
 	return config
 }
 
-// create makes objects as the administrator, and deletes them after the test.
+// create creates objects as the administrator, and deletes them after the test.
 func (f *fixture) create(objects ...client.Object) {
 	f.Helper()
 	for _, object := range objects {
@@ -128,7 +130,7 @@ func (f *fixture) await(what string, holds func(context.Context) (bool, error)) 
 	}
 }
 
-// within returns the same fixture for a part of its test.
+// within returns the same fixture for a subtest.
 func (f *fixture) within(t *testing.T) *fixture {
 	part := *f
 	part.T = t
@@ -154,12 +156,12 @@ func linuxNode(name string) *corev1.Node {
 		Labels: map[string]string{corev1.LabelOSStable: "linux"}}}
 }
 
-// merge returns a merge patch with a text that is formatted.
+// merge returns a merge patch from a formatted text.
 func merge(format string, values ...any) client.Patch {
 	return client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, values...))
 }
 
-// refused checks that an answer comes from an admission policy.
+// refused checks that an error comes from an admission policy.
 func refused(t *testing.T, err error, policy string) {
 	t.Helper()
 	if !apierrors.IsForbidden(err) {

@@ -28,7 +28,7 @@ func TestCloudNodeManagerOnAWindowsNodeMayChangeItsOwnNodeOnly(t *testing.T) {
 	t.Run("what it is for", func(t *testing.T) {
 		must(t, manager.Patch(ctx, windowsNode(ownNode), label))
 		must(t, manager.Status().Patch(ctx, windowsNode(ownNode), status))
-		must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // with Kubernetes' own controllers of nodes
+		must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // node controllers of Kubernetes also write
 			node := &corev1.Node{}
 			must(t, manager.Get(ctx, client.ObjectKey{Name: ownNode}, node))
 			node.Spec.ProviderID = "azure:///subscriptions/x"
@@ -72,7 +72,7 @@ func TestCloudNodeManagerOnAWindowsNodeMayChangeItsOwnNodeOnly(t *testing.T) {
 	})
 }
 
-// A policy that refuses whatever it is evaluated for shows which requests these are.
+// A policy that refuses every evaluated request reveals which requests are evaluated.
 func TestThePolicyForKubeletsIsNotEvaluatedForLinuxNodes(t *testing.T) {
 	f := newFixture(t, "")
 	f.create(windowsNode(ownNode), linuxNode("worker-0"))
@@ -96,7 +96,7 @@ func TestThePolicyForKubeletsIsNotEvaluatedForLinuxNodes(t *testing.T) {
 	must(t, linux.Patch(t.Context(), linuxNode("worker-0"),
 		merge(`{"metadata": {"labels": {"kubernetes.io/arch": "arm64"}}}`)))
 
-	// The next test has the same API server, which enforces a deleted policy for a while.
+	// The next test uses the same API server, which enforces a deleted policy for some time.
 	for _, object := range strict {
 		must(t, f.admin.Delete(t.Context(), object))
 	}
@@ -130,7 +130,8 @@ func TestAKubeletMayNotWriteWhatTheOperatorNotes(t *testing.T) {
 			refused(t, kubelet.Status().Patch(ctx, windowsNode(ownNode), patch), admission.Kubelets)
 		})
 	}
-	// The operator may change and delete Windows nodes only: a host could keep its Node from it, and its pods on the Node.
+	// The operator may change and delete Windows nodes only: a host could otherwise protect its Node and pods
+	// from deletion.
 	for what, patch := range map[string]client.Patch{
 		"that it is a Linux node":        merge(`{"metadata": {"labels": {%q: "linux"}}}`, corev1.LabelOSStable),
 		"that it is of no system":        merge(`{"metadata": {"labels": {%q: null}}}`, corev1.LabelOSStable),

@@ -12,24 +12,25 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/owned"
 )
 
-// Names of the policies, each of which has a binding of the same name.
+// Names of the policies. Each policy has a binding of the same name.
 const (
 	CloudNodeManagers = v1alpha1.OperatorName + "-cloud-node-managers"
 	Kubelets          = v1alpha1.OperatorName + "-kubelets"
 )
 
-// Guard is a policy, and the binding that puts it in force.
+// Guard is a policy, and the binding that enforces the policy.
 type Guard struct {
 	Policy  *admissionv1.ValidatingAdmissionPolicy
 	Binding *admissionv1.ValidatingAdmissionPolicyBinding
 }
 
-// Guards returns the policies. RBAC limits the kinds that a user may write; the policies limit the objects. Each applies
-// only to the few users in its match conditions, and only to the kinds that they can write: no other request can fail
-// because of it. The expressions are for Kubernetes 1.30 and later.
+// Guards returns the policies. RBAC limits the kinds that a user may write; the policies limit the objects.
+// Each policy applies only to the few users in its match conditions, and only to the kinds that these users can
+// write: no other request can fail because of a policy. The expressions are for Kubernetes 1.30 and later.
 func Guards() []Guard { return []Guard{cloudNodeManagers(), kubelets()} }
 
-// objects returns the policies and bindings with their owner. The names are the operator's: it takes over what has one.
+// objects returns the policies and bindings with their owner. The operator owns the names, and adopts any
+// object with such a name.
 func objects(owner metav1.OwnerReference) []owned.Object {
 	always := func(client.Object) bool { return true }
 	var all []owned.Object
@@ -49,8 +50,8 @@ func objects(owner metav1.OwnerReference) []owned.Object {
 	return all
 }
 
-// cloudNodeManagers hold cloud-node-manager on a Windows node to its own Node. Its group may write all of them. On
-// Linux nodes it goes by a ServiceAccount, which is not concerned.
+// cloudNodeManagers returns the guard that restricts cloud-node-manager on a Windows node to its own Node. The
+// RBAC group may write all Nodes. On Linux nodes, cloud-node-manager uses a ServiceAccount and is unaffected.
 func cloudNodeManagers() Guard {
 	const prefix = "system:cloud-node-manager:"
 	g := guard(CloudNodeManagers, "the-cloud-node-manager-of-a-windows-node",
@@ -69,10 +70,11 @@ has(request.userInfo.username) && request.userInfo.username.startsWith(%q)`, pre
 	return g
 }
 
-// kubelets keeps those who have a kubelet's certificate from writing what the operator notes on Nodes: whose they are,
-// and which key their hosts have; and from taking a Node out of the operator's reach. NodeRestriction lets a kubelet
-// write any annotation of its own Node, and the label that says which system it runs. The policy is not evaluated for
-// other nodes' kubelets, as long as they write nothing of the operator's: no fault of it can stop a Linux node.
+// kubelets returns the guard for clients with the certificate of a kubelet. Such a client must not write the
+// operator's annotations of Nodes, for example the owning instance and the hash of the SSH key. It also must
+// not remove a Node from the operator's control. NodeRestriction allows a kubelet to write any annotation of
+// its own Node, and the label for the operating system. The policy is not evaluated for the kubelets of other
+// nodes unless a request writes annotations of the operator: a fault of the policy cannot stop a Linux node.
 func kubelets() Guard {
 	g := guard(Kubelets, "a-kubelet",
 		`has(request.userInfo.groups) && "system:nodes" in request.userInfo.groups`,
@@ -92,20 +94,22 @@ has(object.metadata.annotations) && object.metadata.annotations.exists(name, nam
 	return g
 }
 
-// windowsNode is true for a Node with the label of Windows: object is as the request makes it, oldObject as it was before.
+// windowsNode returns an expression that is true for a Node with the Windows label. Object is the new object of
+// the request, oldObject the previous one.
 func windowsNode(object string) string {
 	return fmt.Sprintf(`has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == "windows"`,
 		object, corev1.LabelOSStable)
 }
 
-// annotations are the variables that keepsNode compares. A new object has none before, and a deleted one none after.
+// annotations are the variables for keepsNode. A new object has no annotations before, and a deleted object
+// none after.
 var annotations = []admissionv1.Variable{
 	{Name: "before", Expression: `oldObject != null && has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {}`},
 	{Name: "after", Expression: `object != null && has(object.metadata.annotations) ? object.metadata.annotations : {}`},
 }
 
-// keepsNode refuses that the operator's annotations of a Node are made, changed or taken away, and that a Windows node
-// becomes another: the operator could neither drain nor delete it any more.
+// keepsNode refuses requests that create, change or remove the operator's annotations of a Node, or that change
+// the operating system of a Windows node: the operator could no longer drain or delete such a Node.
 func keepsNode(who string) []admissionv1.Validation {
 	prefix := v1alpha1.GroupVersion.Group + "/"
 	return []admissionv1.Validation{
@@ -121,7 +125,7 @@ name in variables.before && variables.before[name] == variables.after[name])`, p
 	}
 }
 
-// guard makes a policy and its binding with all that the API server would fill in, so that they can be compared.
+// guard returns a policy and its binding with all defaults of the API server set, so that both can be compared.
 func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperations,
 	validations ...admissionv1.Validation) Guard {
 	metadata := metav1.ObjectMeta{Name: name}
@@ -151,7 +155,7 @@ func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperation
 	}
 }
 
-// on are requests to resources of a group, in whatever version.
+// on returns a rule for requests to resources of a group, in any version.
 func on(group string, resources []string, operations ...admissionv1.OperationType) admissionv1.NamedRuleWithOperations {
 	all := admissionv1.AllScopes
 	return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
@@ -161,7 +165,7 @@ func on(group string, resources []string, operations ...admissionv1.OperationTyp
 	}}
 }
 
-// refuses requests for which the expression is not true, with the message.
+// refuses returns a validation that refuses requests with the message if the expression is false.
 func refuses(message, expression string) admissionv1.Validation {
 	reason := metav1.StatusReasonForbidden
 	return admissionv1.Validation{Expression: expression, Message: message, Reason: &reason}

@@ -13,12 +13,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 )
 
-// absenceGracePeriod is the time that an optional object must be absent to count as absent. Secrets are renewed by
-// deleting them, the service CA operator's among them, and an API server answers 404 for kinds that it serves again a
-// moment later: without this, every node would lose what the objects hold and get it again.
+// absenceGracePeriod is the time after which a missing optional object counts as absent. Some controllers renew
+// Secrets by deletion, for example the service CA operator. An API server can return 404 for kinds that are served
+// again a moment later. Without the grace period, every node would lose the data of these objects and receive it
+// again.
 const absenceGracePeriod = 20 * time.Second
 
-// objectKey is an object, or with an empty name a list of all objects of a kind.
+// objectKey identifies an object or, with an empty name, a list of all objects of a kind.
 type objectKey struct {
 	kind reflect.Type
 	name client.ObjectKey
@@ -28,8 +29,8 @@ func (k objectKey) String() string {
 	return strings.TrimSpace(k.kind.Elem().Name() + " " + k.name.Name)
 }
 
-// recordingReader serves one read of the cluster: it requests each object once, because several settings are in the same
-// one, and records for each object and list whether it has content.
+// recordingReader serves one read of the cluster. Each object is requested once, because several settings can be in
+// one object. The reader records which objects and lists have content.
 type recordingReader struct {
 	client.Reader
 	found map[objectKey]bool
@@ -55,8 +56,8 @@ func (r recordingReader) Get(ctx context.Context, name client.ObjectKey, object 
 	return err
 }
 
-// List reads all objects of a kind. When a definition is deleted, the API server deletes its objects first: a reader
-// cannot tell that from an administrator who deletes the last object.
+// List reads all objects of a kind. When a definition is deleted, the API server deletes its objects first. A
+// reader cannot distinguish this from a deletion of the last object by an administrator.
 func (r recordingReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	err := r.Reader.List(ctx, list, options...)
 	r.found[objectKey{kind: reflect.TypeOf(list)}] = err == nil && !isEmpty(list)
@@ -65,15 +66,15 @@ func (r recordingReader) List(ctx context.Context, list client.ObjectList, optio
 
 func isEmpty(list runtime.Object) bool { return meta.LenList(list) == 0 }
 
-// absences are the objects that were there when the configuration of the nodes was read, and are absent now.
+// absences are the objects that existed when the configuration of the nodes was read, and are absent now.
 type absences struct {
-	// there has the objects of the last read that the nodes follow.
+	// there contains the objects of the last read that the nodes follow.
 	there map[objectKey]bool
 	since map[objectKey]time.Time
 }
 
-// observe compares a read of the cluster with the last one that the nodes follow. It returns the time until all
-// absences count, zero if the nodes follow this read, and the objects whose absence has just been found.
+// observe compares a read of the cluster with the last read that the nodes follow. It returns the time until all
+// absences count, which is zero if the nodes follow this read, and the newly absent objects.
 func (a *absences) observe(found map[objectKey]bool, now time.Time) (rest time.Duration, begun []string) {
 	a.forget(found)
 	for key, there := range found {

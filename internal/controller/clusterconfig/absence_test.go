@@ -27,14 +27,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 )
 
-// fixture is a Source of a cluster whose Secrets come and go.
+// fixture is a Source of a cluster with Secrets that the test creates and deletes.
 type fixture struct {
 	*Source
 	t       *testing.T
 	client  client.WithWatch
 	clock   *testingclock.FakePassiveClock
 	changed chan event.GenericEvent
-	// fails is the error of each request for a Secret, and unserved that of each list of mirrors.
+	// fails is the error of each request for a Secret, and unserved the error of each list of mirrors.
 	fails, unserved error
 	// requested counts the requests for each object.
 	requested map[objectKey]int
@@ -61,7 +61,7 @@ func (a *fixture) restart() {
 	a.reads(1)
 }
 
-// start starts the operator, which has read nothing yet.
+// start starts the operator before its first read.
 func (a *fixture) start() {
 	reader := interceptor.NewClient(a.client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
@@ -85,8 +85,8 @@ func (a *fixture) start() {
 	a.Source.clock = a.clock
 }
 
-// reads lets the Source read the cluster, which it tells of so many times, and returns the time until it will do so
-// again.
+// reads makes the Source read the cluster, expects the number of change events, and returns the delay before the
+// next read.
 func (a *fixture) reads(told int) time.Duration {
 	a.t.Helper()
 	result, err := a.Reconcile(a.t.Context(), ctrl.Request{})
@@ -102,7 +102,7 @@ func (a *fixture) reads(told int) time.Duration {
 	return result.RequeueAfter
 }
 
-// afterwards lets time pass, and then the Source read the cluster.
+// afterwards advances the clock and then makes the Source read the cluster.
 func (a *fixture) afterwards(passed time.Duration, told int) time.Duration {
 	a.t.Helper()
 	a.clock.SetTime(a.clock.Now().Add(passed))
@@ -127,7 +127,7 @@ func (a *fixture) deletes(secret *corev1.Secret) {
 		Name: secret.Name}}))
 }
 
-// serves looks at the certificate that exporters are to have; nil is for none.
+// serves checks the desired certificate of the exporters; nil means none.
 func (a *fixture) serves(secret *corev1.Secret) {
 	a.t.Helper()
 	facts, err := a.Current()
@@ -141,7 +141,7 @@ func (a *fixture) serves(secret *corev1.Secret) {
 	}
 }
 
-// pulls looks at the credentials that nodes are to have.
+// pulls checks the desired credentials of the nodes.
 func (a *fixture) pulls(registries ...string) {
 	a.t.Helper()
 	facts, err := a.Current()
@@ -272,7 +272,7 @@ func TestASecretThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
 	})
 }
 
-// proxies looks at the proxy that nodes are to have; empty is for none.
+// proxies checks the desired proxy of the nodes; empty means none.
 func (a *fixture) proxies(want string) {
 	a.t.Helper()
 	facts, err := a.Current()
@@ -385,7 +385,7 @@ func TestAnAbsenceOfWhichNothingIsKnownCountsAtOnce(t *testing.T) {
 	})
 }
 
-// The rest of the cluster is followed meanwhile, and no exporter is made to serve plain HTTP.
+// The operator still follows the rest of the cluster, and no exporter falls back to plain HTTP.
 func TestACertificateThatCannotBeUsedIsANotice(t *testing.T) {
 	for name, data := range map[string]map[string][]byte{
 		"an empty Secret": nil,

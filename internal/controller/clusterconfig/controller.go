@@ -1,5 +1,5 @@
-// Package clusterconfig keeps the facts of the cluster that every host depends on. It reads them when an object
-// changes, and shares them with all instances.
+// Package clusterconfig maintains the facts of the cluster that every host depends on. The facts are read when an
+// object changes, and shared with all instances.
 package clusterconfig
 
 import (
@@ -35,21 +35,21 @@ import (
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=windows-machine-config-operator-tls,verbs=get;list;watch
 
-// The pull secret and the authorities of the API server's clients are in namespaces of others; a bundle for OLM can
-// bring no Role there.
+// The pull secret and the authorities of the API server's clients are in foreign namespaces, where a bundle for OLM
+// cannot install a Role.
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=extension-apiserver-authentication,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=pull-secret,verbs=get;list;watch
 
-// rereadInterval is between two reads when nothing was seen to change: a watch may miss something, and a report may
-// have been undone.
+// rereadInterval is the interval between reads without an event: a watch may miss a change, and a report may have
+// been reverted.
 const rereadInterval = 10 * time.Minute
 
 // errNotRead is the state before the first read.
 var errNotRead = errors.New("it has not been read yet")
 
-// Source reads the cluster and keeps what it found.
+// Source reads the cluster and stores the facts.
 type Source struct {
-	// Report reports whether the operator can serve the cluster; nil tells nobody.
+	// Report reports whether the operator can serve the cluster; nil disables reports.
 	Report *Reporter
 
 	reader    client.Reader
@@ -70,29 +70,29 @@ type goodRead struct {
 	notices []cluster.Notice
 }
 
-// NewSource makes a source that reads the API server directly.
+// NewSource returns a source that reads the API server directly.
 func NewSource(reader client.Reader, namespace string) *Source {
 	return &Source{reader: reader, namespace: namespace, clock: clock.RealClock{}, err: errNotRead}
 }
 
-// Changes returns a channel with an event after the facts have changed; several changes may have one event. It must be
-// called before the controller starts.
+// Changes returns a channel that receives an event after the facts have changed. Several changes may cause one
+// event. Changes must be called before the controller starts.
 func (s *Source) Changes() <-chan event.GenericEvent {
 	changes := make(chan event.GenericEvent, 1)
 	s.listeners = append(s.listeners, changes)
 	return changes
 }
 
-// Current returns the facts that were read last, or why they cannot be used.
+// Current returns the facts of the last read, or the reason why the facts cannot be used.
 func (s *Source) Current() (nodespec.Cluster, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.facts, s.err
 }
 
-// SetupWithManager registers the controller: every change of a watched object leads to one read of all. Of the kinds
-// that a cluster need not have, only those that the API server serves are watched: a controller does not start without
-// its kinds.
+// SetupWithManager registers the controller: every change of a watched object leads to one read of all objects.
+// Optional kinds are watched only if the API server serves them, because a controller does not start if a watched
+// kind is missing.
 func (s *Source) SetupWithManager(mgr ctrl.Manager, serves func(schema.GroupVersionKind) bool) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("cluster-configuration")
 	one := queue.Enqueue(ctrl.Request{})
@@ -125,14 +125,15 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager, serves func(schema.GroupVers
 	return nil
 }
 
-// Reconcile reads the cluster. After a failed request the last good facts stay; an absent or wrong object discards
-// them. Nodes follow the last good read as long as an optional object of it is absent for less than the grace period.
+// Reconcile reads the cluster. After a failed request, the last good facts remain; an absent or invalid object
+// discards them. While an optional object of the last good read is absent for less than the grace period, nodes
+// follow that read.
 func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	reader := newRecordingReader(s.reader)
 	facts, notices, err := cluster.Read(ctx, reader, s.namespace, s.good.facts.MetricsServing)
 	var fault *cluster.Error
 	if err != nil && !errors.As(err, &fault) {
-		// With good facts there is something to go on with; without them, instances say what they wait for.
+		// With good facts, the operator continues; without them, instances report the reason for the wait.
 		if _, before := s.Current(); errors.Is(before, errNotRead) {
 			s.take(ctx, facts, fmt.Errorf("%w: %w", errNotRead, err))
 		}
@@ -159,7 +160,7 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		if err := s.Report.report(ctx, s.Report.judge(facts, err)); err != nil {
 			return ctrl.Result{}, err
 		}
-		// Of a cluster that cannot be used it is not known what would be followed.
+		// Without a usable cluster, the unsupported settings are unknown.
 		if err == nil {
 			if err := s.Report.reportSettings(ctx, notices); err != nil {
 				return ctrl.Result{}, err
@@ -169,7 +170,7 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-// take keeps what was read, and tells others when it differs from before.
+// take stores the result of a read, and notifies the listeners if it has changed.
 func (s *Source) take(ctx context.Context, facts nodespec.Cluster, err error) {
 	if !s.keep(facts, err) {
 		return
@@ -180,12 +181,12 @@ func (s *Source) take(ctx context.Context, facts nodespec.Cluster, err error) {
 	for _, changes := range s.listeners {
 		select {
 		case changes <- event.GenericEvent{Object: &corev1.ConfigMap{}}:
-		default: // an event is waiting already
+		default: // an event is already pending
 		}
 	}
 }
 
-// keep stores what was read and reports whether it differs from before.
+// keep stores the result of a read and reports whether it has changed.
 func (s *Source) keep(facts nodespec.Cluster, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,16 +41,16 @@ var lab = clustertest.New(labcluster.Options{Profile: labcluster.OpenShift})
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
-// running is a Source in a manager, against a real API server.
+// running is a Source in a manager, with a real API server.
 type running struct {
 	*Source
 	admin     client.Client
 	namespace string
-	// reads counts how often the cluster was read.
+	// reads counts the reads of the cluster.
 	reads *atomic.Int64
 }
 
-// countingReader counts reads of the ClusterVersion, of which there is one in each read of the cluster.
+// countingReader counts reads of the ClusterVersion, which each read of the cluster requests once.
 type countingReader struct {
 	client.Reader
 	reads *atomic.Int64
@@ -64,20 +64,20 @@ func (r countingReader) Get(ctx context.Context, key client.ObjectKey, object cl
 	return r.Reader.Get(ctx, key, object, options...)
 }
 
-// start runs a Source of the present line in a namespace of its own that has the operator's Deployment and what OLM
-// made.
+// start runs a Source of the current release line in a new namespace with the operator's Deployment and the objects
+// that OLM creates.
 func start(t *testing.T) *running {
 	t.Helper()
 	return startLine(t, support.CurrentLine())
 }
 
-// startLine is start for an operator of another line.
+// startLine is start for an operator of another release line.
 func startLine(t *testing.T, line support.ReleaseLine) *running {
 	t.Helper()
 	return startAt(t, line, clock.RealClock{})
 }
 
-// startAt is startLine with a clock of its own for what is absent.
+// startAt is startLine with a clock for absences.
 func startAt(t *testing.T, line support.ReleaseLine, absent clock.PassiveClock) *running {
 	t.Helper()
 	c := lab.Cluster(t)
@@ -151,7 +151,7 @@ func (r *running) create(t *testing.T, object client.Object) {
 	}
 }
 
-// createForTest creates what is in no namespace of the test and deletes it after the test.
+// createForTest creates an object outside the namespace of the test and deletes it after the test.
 func (r *running) createForTest(t *testing.T, object client.Object) {
 	t.Helper()
 	r.create(t, object)
@@ -170,7 +170,7 @@ func (r *running) await(t *testing.T, what string, condition func(context.Contex
 	}
 }
 
-// settled waits until reads that are under way have ended, and returns how many there were.
+// settled waits until running reads have ended, and returns the number of reads.
 func (r *running) settled(t *testing.T) int64 {
 	t.Helper()
 	last, since := r.reads.Load(), time.Now()
@@ -253,7 +253,7 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 	}
 }
 
-// tellsOLM returns the condition that the OperatorCondition says whether the cluster is supported, with such words.
+// tellsOLM returns a condition: the OperatorCondition has this status of ClusterSupported and contains the words.
 func (r *running) tellsOLM(want metav1.ConditionStatus, words ...string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		object := &operatorsv2.OperatorCondition{}
@@ -263,7 +263,7 @@ func (r *running) tellsOLM(want metav1.ConditionStatus, words ...string) func(co
 	}
 }
 
-// tellsDeployment returns the condition that an event with such words is at the operator's Deployment.
+// tellsDeployment returns a condition: the operator's Deployment has such an event with the words.
 func (r *running) tellsDeployment(eventType, reason string, words ...string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		own := &appsv1.Deployment{}
@@ -288,7 +288,7 @@ func hasAll(text string, words []string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// the lab's cluster is one patch version below what a release needs, and is upgraded.
+// the cluster of the lab is one patch version below the minimum of a release, and is upgraded.
 func TestAPatchVersionThatIsTooLowIsToldUntilTheClusterIsUpgraded(t *testing.T) {
 	line := support.CurrentLine()
 	line.LeastCluster = "5.0.4"

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// mirrors makes a mirror set for a registry.
+// mirrors creates a mirror set for a registry.
 func (a *fixture) mirrors(name, source string) {
 	a.t.Helper()
 	a.must(a.client.Create(a.t.Context(), mirrorSet(name, source)))
@@ -32,7 +32,7 @@ func (a *fixture) withoutMirrors(name string) {
 	a.must(a.client.Delete(a.t.Context(), &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
-// mirrored looks at the number of registries that have mirrors.
+// mirrored checks the number of registries with mirrors.
 func (a *fixture) mirrored(want int) {
 	a.t.Helper()
 	if facts, err := a.Current(); err != nil || len(facts.Registries.Hosts) != want {
@@ -85,9 +85,10 @@ func TestTheLastMirrorSetIsMissedForAWhile(t *testing.T) {
 	})
 }
 
-// The real API server deletes the objects of a definition before the definition, and serves the kind meanwhile. L-03
+// The real API server deletes the objects of a definition before the definition, and serves the kind meanwhile.
+// L-03
 func TestADefinitionThatIsDeletedTakesNoMirrorsAtOnce(t *testing.T) {
-	clock := testingclock.NewFakePassiveClock(time.Unix(1<<30, 0)) // 20 seconds are as long as the test wants
+	clock := testingclock.NewFakePassiveClock(time.Unix(1<<30, 0)) // the test controls the 20 seconds
 	r := startAt(t, support.CurrentLine(), clock)
 	hosts := func() int {
 		facts, err := r.Current()
@@ -115,7 +116,7 @@ func TestADefinitionThatIsDeletedTakesNoMirrorsAtOnce(t *testing.T) {
 	}
 }
 
-// readAgain has the Source read the cluster, and waits for it.
+// readAgain makes the Source read the cluster, and waits for the read.
 func (r *running) readAgain(t *testing.T) {
 	t.Helper()
 	before := r.settled(t)

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// servingSecret is as the service CA operator makes it.
+// servingSecret returns the Secret as created by the service CA operator.
 func (r *running) servingSecret(t *testing.T) *corev1.Secret {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -106,8 +106,8 @@ var definitions = []string{
 	"machineconfigurations.operator.openshift.io",
 }
 
-// withoutOptionalKinds takes the kinds from the API server, and gives them back after the test. The function that it
-// returns does so before.
+// withoutOptionalKinds removes the kinds from the API server, and restores the kinds after the test. The returned
+// function restores them earlier.
 func withoutOptionalKinds(t *testing.T) (restore func()) {
 	t.Helper()
 	admin, err := client.New(lab.Cluster(t).Config, client.Options{})
@@ -164,7 +164,7 @@ func withoutOptionalKinds(t *testing.T) (restore func()) {
 				if !apierrors.IsAlreadyExists(err) {
 					return err == nil
 				}
-				there := fresh.DeepCopy() // an attempt may have had its effect and yet failed
+				there := fresh.DeepCopy() // a request may take effect and still return an error
 				return admin.Get(ctx, client.ObjectKeyFromObject(there), there) == nil && there.GetDeletionTimestamp() == nil
 			})
 		}
@@ -188,7 +188,7 @@ func awaitThat(t *testing.T, what string, condition func(context.Context) bool) 
 	}
 }
 
-// touch changes an object that is read, in what is not read of it.
+// touch changes a field of an object that the Source reads, but not a field that it uses.
 func (r *running) touch(t *testing.T) {
 	t.Helper()
 	change := client.RawPatch("application/merge-patch+json",

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The operator reads what the Linux workers are configured with through the API, and asks no machine config server.
-// What it has read before is not used in the place of a configuration that is gone. R-100, D-3
+// The operator reads the configuration of the Linux workers through the API, and does not request it from a machine
+// config server. An earlier read must not replace a configuration that no longer exists. R-100, D-3
 func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing.T) {
 	rendered := &machineconfigv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: "rendered-worker-1"}}
 	for name, test := range map[string]struct {

@@ -20,13 +20,13 @@ import (
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// standing is whether the operator can serve the cluster.
+// standing is whether the operator can serve the cluster, with the reason.
 type standing struct {
 	supported       bool
 	reason, message string
 }
 
-// judge takes what Source keeps.
+// judge returns the standing for the facts or the error of Source.
 func (r *Reporter) judge(facts nodespec.Cluster, err error) standing {
 	if err != nil {
 		return standing{reason: v1alpha1.ReasonClusterConfigurationInvalid,
@@ -39,9 +39,10 @@ func (r *Reporter) judge(facts nodespec.Cluster, err error) standing {
 	return standing{reason: decision.Reason, message: decision.Message}
 }
 
-// Reporter reports which settings of the cluster Windows nodes do not follow, and whether the operator can serve the
-// cluster: by an event on the operator's Deployment, a metric, and the condition ClusterSupported for OLM. It gets the
-// state again and again, and repeats no event while the reason stays the same. Only one goroutine may use it.
+// Reporter reports the settings of the cluster that Windows nodes do not follow, and whether the operator can serve
+// the cluster: by an event on the operator's Deployment, a metric, and the condition ClusterSupported for OLM. The
+// state is passed repeatedly, but no event is repeated while the reason is unchanged. Reporter is not safe for
+// concurrent use.
 type Reporter struct {
 	live       client.Reader
 	events     events.EventRecorder
@@ -50,12 +51,12 @@ type Reporter struct {
 	line       support.ReleaseLine
 
 	reported recorder.OperatorState
-	// settings are the settings that are reported not to be followed.
+	// settings are the unsupported settings that were reported.
 	settings recorder.Once[cluster.Notice]
 }
 
-// NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own, line its release
-// line.
+// NewReporter returns a reporter. live reads the API server directly; namespace and line are the namespace and the
+// release line of the operator.
 func NewReporter(
 	live client.Reader, events events.EventRecorder, conditions *operatorcondition.Writer, namespace string,
 	line support.ReleaseLine,

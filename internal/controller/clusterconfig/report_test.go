@@ -28,7 +28,7 @@ import (
 
 const (
 	namespace, olmName = "wmco", "windows-machine-config-operator.v12.0.0"
-	// deploymentName is the name of the operator's own Deployment, which events are about.
+	// deploymentName is the name of the operator's Deployment, which the events are about.
 	deploymentName = "windows-machine-config-operator"
 )
 
@@ -40,7 +40,7 @@ var (
 		HybridOverlay: true}}
 )
 
-// trial is a Reporter with everything that it says.
+// trial is a Reporter with its events.
 type trial struct {
 	*Reporter
 	client   client.WithWatch
@@ -65,7 +65,7 @@ func olm() client.Object {
 	return &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: olmName}}
 }
 
-// says reports what was read and returns the events of it.
+// says passes the result of a read to the Reporter and returns the emitted events.
 func (r *trial) says(t *testing.T, facts nodespec.Cluster, err error) []string {
 	t.Helper()
 	if err := r.report(t.Context(), r.judge(facts, err)); err != nil {
@@ -78,7 +78,7 @@ func (r *trial) says(t *testing.T, facts nodespec.Cluster, err error) []string {
 	return recorded
 }
 
-// condition is what OLM sees.
+// condition returns the condition that OLM reads.
 func (r *trial) condition(t *testing.T) metav1.Condition {
 	t.Helper()
 	object := &operatorsv2.OperatorCondition{}
@@ -104,7 +104,7 @@ func expectEvents(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// expectMetric wants one series and no other.
+// expectMetric expects exactly one series.
 func expectMetric(t *testing.T, reason string, value float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

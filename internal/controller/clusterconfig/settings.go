@@ -17,12 +17,12 @@ const (
 	// reasonSettingUnsupported is the reason of the event for each setting of the cluster that Windows nodes do not
 	// follow.
 	reasonSettingUnsupported = "SettingUnsupported"
-	// eventsAtOnce is how many such events one read of the cluster may lead to. The rest is in the log.
+	// eventsAtOnce is the maximum number of such events for one read of the cluster. The rest is only logged.
 	eventsAtOnce = 10
 )
 
-// reportSettings tells of each setting that Windows nodes do not follow once: by an event on the operator's Deployment
-// and a line in the log. What is followed again, or is gone, is forgotten.
+// reportSettings reports each setting that Windows nodes do not follow once: by an event on the operator's
+// Deployment and a line in the log. Settings that are followed again or no longer exist are forgotten.
 func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice) error {
 	metric.SettingsNotFollowed.Set(float64(len(notices)))
 	r.settings.Begin()
@@ -62,8 +62,8 @@ func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice)
 	return nil
 }
 
-// reference is what an event tells of besides the Deployment. Events with the same reference are made one by the
-// library that records them, with the first one's text; so it is as exact as can be.
+// reference returns the related object of an event besides the Deployment. The recording library merges events with
+// the same reference and keeps the first text; the reference is therefore as specific as possible.
 func reference(notice cluster.Notice) *corev1.ObjectReference {
 	kind, name, _ := strings.Cut(notice.Object, " ")
 	namespace, short, found := strings.Cut(name, "/")
@@ -74,7 +74,8 @@ func reference(notice cluster.Notice) *corev1.ObjectReference {
 		ResourceVersion: notice.ResourceVersion}
 }
 
-// withoutVersion returns the notice as it is reported: another version of the object that says the same is nothing new.
+// withoutVersion returns the notice without the resource version: a new version of the object with the same notice
+// is not reported again.
 func withoutVersion(notice cluster.Notice) cluster.Notice {
 	notice.ResourceVersion = ""
 	return notice

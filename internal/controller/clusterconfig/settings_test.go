@@ -16,13 +16,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 )
 
-// notice returns one on a mirror of a set.
+// notice returns a notice about a mirror of a set.
 func notice(number int) cluster.Notice {
 	return cluster.Notice{Object: "ImageDigestMirrorSet a", Field: fmt.Sprintf("spec.imageDigestMirrors[%d]", number),
 		Message: "Not followed.", ResourceVersion: "1"}
 }
 
-// follows reports the settings that are not followed and returns the events of it.
+// follows reports the unsupported settings and returns the emitted events.
 func (r *trial) follows(t *testing.T, notices ...cluster.Notice) []string {
 	t.Helper()
 	if err := r.reportSettings(t.Context(), notices); err != nil {

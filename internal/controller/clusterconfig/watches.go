@@ -20,25 +20,26 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 )
 
-// named lets through what concerns the objects that are read.
+// named accepts events of the objects that are read.
 func named(watched cluster.Watched) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return watched.Names(o.GetName()) })
 }
 
-// metadataOf returns an object of which only the metadata is kept.
+// metadataOf returns an object that holds only metadata.
 func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)
 	return object
 }
 
-// namedObjects are ConfigMaps and Secrets of which each is watched by its name, as the operator may see no other.
+// namedObjects are ConfigMaps and Secrets that are each watched by name, because the operator may read only these.
 type namedObjects struct {
 	cache cache.Cache
 	kinds []client.Object
 }
 
-// newNamedObjects has a cache of its own: what the manager keeps of ConfigMaps and Secrets is for others to say.
+// newNamedObjects creates a separate cache, because the manager's cache of ConfigMaps and Secrets is configured
+// elsewhere.
 func newNamedObjects(mgr ctrl.Manager, namespace string) (namedObjects, error) {
 	only := func(names ...types.NamespacedName) cache.ByObject {
 		namespaces := map[string]cache.Config{}

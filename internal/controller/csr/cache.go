@@ -9,16 +9,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
-// Cached limits what a manager keeps in memory of CertificateSigningRequests. For an undecided request that a kubelet
-// may have made itself, it keeps everything that the decision needs; for all others, only that they exist. A selector
-// cannot do that: it names one signer, and kubelets ask two.
+// Cached limits the cached data of CertificateSigningRequests. For undecided requests that a kubelet may have
+// created itself, the cache contains all data for the decision; for all other requests, only the existence. A field
+// selector cannot do this, because one selector matches one signer, and kubelets use two.
 func Cached() cache.ByObject { return cache.ByObject{Transform: lean} }
 
-// lean removes everything that no decision needs. A requester could make its requests large.
+// lean removes all data that no decision needs. A requester could create large requests.
 func lean(object any) (any, error) {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
-		return object, nil // one that was deleted unseen
+		return object, nil // a tombstone of a missed deletion
 	}
 	csr.ManagedFields, csr.Annotations, csr.Labels = nil, nil, nil
 	csr.Status.Certificate = nil
@@ -27,7 +27,7 @@ func lean(object any) (any, error) {
 		spec.Request, spec.Groups, spec.Usages, spec.ExpirationSeconds = csr.Spec.Request, csr.Spec.Groups, csr.Spec.Usages,
 			csr.Spec.ExpirationSeconds
 	}
-	if len(spec.Request) > certrequest.Limit { // enough to see that it is too large
+	if len(spec.Request) > certrequest.Limit { // enough to detect that it is too large
 		spec.Request = bytes.Clone(spec.Request[:certrequest.Limit+1])
 	}
 	csr.Spec = spec

@@ -17,14 +17,14 @@ const (
 	publicName = "ec2-18-219-7-9.us-east-2.compute.amazonaws.com"
 )
 
-// listed returns the instance of a host in windows-instances whose node is called win-a.
+// listed returns the instance of a host in windows-instances with the node win-a.
 func listed() *v1alpha1.WindowsInstance {
 	listed := instance()
 	listed.Spec.Source = v1alpha1.Source{ConfigMapKey: privateIP}
 	return listed
 }
 
-// inCloud is its Node as the cloud's controller leaves it.
+// inCloud returns the Node of listed as written by the cloud controller.
 func inCloud() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: winNode, Labels: map[string]string{corev1.LabelOSStable: "windows"}},

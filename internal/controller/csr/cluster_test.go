@@ -42,7 +42,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// lab approves no renewals itself: what is approved there, this controller has approved.
+// lab does not approve renewals itself, so that every approval comes from this controller.
 var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, NoRenewalApproval: true})
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 // addresses are the addresses of the Windows hosts.
 var addresses = map[string]string{"win-a": "10.9.0.1", "win-b": "10.9.0.2"}
 
-// stage is a real API server on which the controller runs with the operator's rights, alone. The test plays the
+// stage is a real API server with only this controller, which uses the operator's rights. The test plays the
 // kubelets.
 type stage struct {
 	t      *testing.T
@@ -85,7 +85,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// run runs the controller until the function that it returns is called, or the test ends.
+// run runs the controller until the returned function is called, or the test ends.
 func (s *stage) run() (stop func()) {
 	s.t.Helper()
 	mgr, err := ctrl.NewManager(s.rights, ctrl.Options{
@@ -138,7 +138,7 @@ func (s *stage) must(err error) {
 	}
 }
 
-// node makes a Node.
+// node creates a Node.
 func (s *stage) node(name, system string) *corev1.Node {
 	s.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
@@ -147,7 +147,7 @@ func (s *stage) node(name, system string) *corev1.Node {
 	return node
 }
 
-// instance makes the instance of a host that has the node name.
+// instance creates the instance of a host with the node name.
 func (s *stage) instance(name string) *v1alpha1.WindowsInstance {
 	s.t.Helper()
 	instance := &v1alpha1.WindowsInstance{
@@ -161,14 +161,13 @@ func (s *stage) instance(name string) *v1alpha1.WindowsInstance {
 	return instance
 }
 
-// bind says in the instance's status which Node is its own.
+// bind records the Node in the instance's status.
 func (s *stage) bind(instance *v1alpha1.WindowsInstance, node *corev1.Node) {
 	s.t.Helper()
 	instance.Status.NodeRef.UID = string(node.UID)
 	s.must(s.admin.Status().Update(s.t.Context(), instance))
 }
 
-// ask has a node's kubelet make a request, and returns it as the API server has it.
 func (s *stage) ask(name, node, signer string, names ...string) *certificatesv1.CertificateSigningRequest {
 	s.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -207,7 +206,7 @@ const (
 	renewal = certificatesv1.KubeAPIServerClientKubeletSignerName
 )
 
-// awaitSigned waits until a request was approved and signed.
+// awaitSigned waits until the requests are approved and signed.
 func (s *stage) awaitSigned(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
@@ -223,8 +222,9 @@ func (s *stage) awaitSigned(names ...string) {
 	}
 }
 
-// of a cluster with fifty Linux nodes only the requests of the Windows node are touched:
-// those that were pending before the operator started, those that come, and those that came while it was away.
+// in a cluster with fifty Linux nodes, only the requests of the Windows node are
+// decided: requests from before the operator started, new requests, and requests from a time when the operator was
+// down.
 func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T) {
 	s := newStage(t)
 	var others []*certificatesv1.CertificateSigningRequest
@@ -233,7 +233,7 @@ func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T)
 		s.node(name, "linux")
 		others = append(others, s.ask("serving-"+name, name, serving), s.ask("renewal-"+name, name, renewal))
 	}
-	// One that is Linux and has a name like a Windows node's, and one that claims a Windows node's name to serve under.
+	// A Linux node with a name like the Windows node's, and a request with the serving name of a Windows node.
 	s.node("win-a2", "linux")
 	others = append(others, s.ask("serving-win-a2", "win-a2", serving, "win-a"),
 		s.ask("renewal-win-a2", "win-a2", renewal))
@@ -271,7 +271,7 @@ func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T)
 	}
 }
 
-// a kubelet asks while it registers its Node, and before the operator has seen that.
+// a kubelet creates its request while registering the Node, before the operator observes the Node.
 func TestARequestFromBeforeItsNodeWasBoundIsApprovedThen(t *testing.T) {
 	s := newStage(t)
 	s.run()
@@ -280,7 +280,7 @@ func TestARequestFromBeforeItsNodeWasBoundIsApprovedThen(t *testing.T) {
 	node := s.node("win-b", "windows")
 	s.awaitSigned("serving-early")
 
-	// The Node is deleted and registered again. Until the operator has bound the new one, nothing tells whose it is.
+	// The Node is deleted and registered again. Until the operator has bound the new Node, the owner is unknown.
 	s.bind(instance, node)
 	s.must(s.admin.Delete(t.Context(), node))
 	s.ask("serving-again", "win-b", serving)

@@ -1,4 +1,4 @@
-// Package csr decides on the certificates that the kubelets of Windows nodes request themselves.
+// Package csr decides on the certificate requests that the kubelets of Windows nodes create themselves.
 package csr
 
 import (
@@ -28,23 +28,23 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list
 
-// refusedRecheck is how often a refused request is looked at again: what the operator knows of a host may have been
-// behind.
+// refusedRecheck is the interval between checks of a refused request, because the operator's data about a host may
+// have been outdated.
 const refusedRecheck = time.Minute
 
-// ClusterSource knows the cluster, or why it cannot be read.
+// ClusterSource provides the facts of the cluster, or the reason why the facts are unavailable.
 type ClusterSource interface {
 	Current() (nodespec.Cluster, error)
 }
 
-// Reconciler approves the serving certificates of known Windows nodes and the renewals of their client certificates. It
-// leaves requests of other nodes alone, leaves a faulty request of ours pending, with an event on the WindowsInstance,
-// and denies a provably forged one. The first client certificate of a node is requested over the pinned connection of
-// its host.
+// Reconciler approves the serving certificates of known Windows nodes and the renewals of client certificates. It
+// ignores requests of other nodes, leaves faulty requests of managed nodes pending with an event on the
+// WindowsInstance, and denies provably forged requests. The first client certificate of a node is requested over
+// the pinned connection to the host.
 type Reconciler struct {
-	// Client reads CertificateSigningRequests as Cached says, WindowsInstances and Windows Nodes.
+	// Client reads CertificateSigningRequests as limited by Cached, WindowsInstances and Windows Nodes.
 	Client client.Client
-	// Live reads the API server: nodes that are not ours are not cached.
+	// Live reads the API server, because foreign nodes are not cached.
 	Live      client.Reader
 	Clientset kubernetes.Interface
 	Namespace string
@@ -67,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.memory.forget(request.Name)
 		return ctrl.Result{}, nil
 	}
-	var list v1alpha1.WindowsInstanceList // shared with the cache: nothing is written to it
+	var list v1alpha1.WindowsInstanceList // shared with the cache: must not be modified
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	first := r.memory.see(csr.Name, now)
 	if registered, err := r.registered(ctx, instance); err != nil || !registered {
-		return ctrl.Result{}, err // the Node wakes it, or the instance that is bound to it
+		return ctrl.Result{}, err // the Node or the bound instance triggers a reconcile
 	}
 	present, at, err := r.present(ctx, list.Items)
 	if err != nil {
@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	decision := certrequest.Judge(*csr, certrequest.FactsOf(instance, present))
 	if decision.Outcome != certrequest.Approve && at.Before(first) {
-		// What it asks for may have come after the cluster was read.
+		// The requested names may have been added after the cluster was read.
 		return ctrl.Result{RequeueAfter: at.Add(sharedFor).Sub(now)}, nil
 	}
 	switch decision.Outcome {
@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.tell(ctx, csr, instance, decision)
 		return ctrl.Result{RequeueAfter: refusedRecheck}, nil
 	}
-	return ctrl.Result{}, nil // not ours, or the Node went meanwhile: the next one wakes it
+	return ctrl.Result{}, nil // foreign, or the Node was deleted: a new Node triggers a reconcile
 }
 
 func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
@@ -127,9 +127,9 @@ func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSi
 	return nil
 }
 
-// write writes a decision into the request, unless somebody else has decided in the meantime: others approve renewals,
-// too. The cache has not all that the API server would have written back; what it has been judged by does not change as
-// long as the request is this one.
+// write writes a decision to the request, unless another client has decided meanwhile: other clients approve
+// renewals, too. The request is read first, because the cached object is incomplete. The judged data of a request
+// does not change while the UID is the same.
 func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	decision certrequest.Decision,
 	kind certificatesv1.RequestConditionType, reason string,
@@ -158,7 +158,7 @@ func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateS
 	return true, nil
 }
 
-// decided reports whether somebody else has decided in the meantime.
+// decided reports whether another client has decided meanwhile.
 func (r *Reconciler) decided(ctx context.Context, name string) bool {
 	csr, err := r.Clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
 	return err == nil && !undecided(csr)

@@ -103,8 +103,8 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	}
 }
 
-// A node in wrong hands makes as many requests as it likes: it does not make the operator write as many events, or read
-// the cluster for each of them every minute.
+// A compromised node can create any number of requests. The operator must not emit as many events, or read the
+// cluster for each request every minute.
 func TestANodeThatAsksWithoutEndIsAnsweredAFewTimes(t *testing.T) {
 	objects := []client.Object{instance(), registered()}
 	made := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -217,7 +217,7 @@ func TestForgedRequestsAreDenied(t *testing.T) {
 	})
 }
 
-// The cluster approves renewals too, and is often first.
+// The cluster approves renewals too, and often decides first.
 func TestARequestThatOthersHaveDecidedOnIsTheirs(t *testing.T) {
 	requests := certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests")
 	decidedByOthers := func(f *fixture, t *testing.T) {
@@ -286,7 +286,7 @@ func TestARequestThatOthersHaveDecidedOnIsTheirs(t *testing.T) {
 	})
 }
 
-// what is not ours costs no look at anything, and nothing is written.
+// a foreign request causes no read and no write.
 func TestRequestsOfFiftyLinuxNodesAreLeftAlone(t *testing.T) {
 	objects, names := []client.Object{instance(), registered()}, []string{}
 	for i := range 50 {
@@ -307,14 +307,14 @@ func TestRequestsOfFiftyLinuxNodesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// failing is an API server that must not be asked.
+// failing is an API server that must not be called.
 type failing struct{ client.Reader }
 
 func (failing) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return errors.New("nobody was to ask")
 }
 
-// counting counts the lists that it is asked for.
+// counting counts the get and list requests.
 type counting struct {
 	client.Reader
 	lists int

@@ -66,7 +66,7 @@ func asked(t *testing.T, node string, names []string, addresses ...string) *cert
 	}
 }
 
-// renewed returns a kubelet's request to renew its client certificate, by a user.
+// renewed returns a kubelet's request to renew its client certificate, created by a user.
 func renewed(t *testing.T, user, node string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	csr := asked(t, node, nil)
@@ -75,7 +75,7 @@ func renewed(t *testing.T, user, node string) *certificatesv1.CertificateSigning
 	return csr
 }
 
-// instance returns the instance of a Machine whose node is called win-a.
+// instance returns the instance of a Machine with the node win-a.
 func instance() *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: winNode},
@@ -94,7 +94,7 @@ func instance() *v1alpha1.WindowsInstance {
 // registered returns the Node that the instance's kubelet has registered.
 func registered() *corev1.Node { return namedNode(winNode) }
 
-// namedNode returns a Node; that of the instance is one of Windows.
+// namedNode returns a Node. The Node of the instance is a Windows node.
 func namedNode(name string, addresses ...corev1.NodeAddress) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
 		Labels: map[string]string{corev1.LabelOSStable: "linux"}}, Status: corev1.NodeStatus{Addresses: addresses}}
@@ -113,7 +113,7 @@ func machine() *machinev1beta1.Machine {
 	}
 }
 
-// onAWS is a cluster there.
+// onAWS is a cluster on AWS.
 type onAWS struct{}
 
 func (onAWS) Current() (nodespec.Cluster, error) {
@@ -125,7 +125,7 @@ func (onAWS) Current() (nodespec.Cluster, error) {
 type fixture struct {
 	*Reconciler
 	api       client.Client
-	watched   client.WithWatch // api
+	watched   client.WithWatch // same object as api
 	clientset *kubefake.Clientset
 	recorder  *events.FakeRecorder
 	clock     *clocktesting.FakeClock
@@ -159,7 +159,6 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	return f
 }
 
-// look has the controller look at a request once.
 func (f *fixture) look(t *testing.T, csr string) ctrl.Result {
 	t.Helper()
 	result, err := f.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: csr}})
@@ -169,7 +168,6 @@ func (f *fixture) look(t *testing.T, csr string) ctrl.Result {
 	return result
 }
 
-// said returns the events since it was asked last.
 func (f *fixture) said() (told []string) {
 	for len(f.recorder.Events) > 0 {
 		told = append(told, <-f.recorder.Events)
@@ -190,7 +188,7 @@ func (f *fixture) conditions(t *testing.T, csr string) (types []certificatesv1.R
 	return types
 }
 
-// written tells of what the controller has written.
+// written returns the write requests of the controller.
 func (f *fixture) written() (writes []string) {
 	for _, action := range f.clientset.Actions() {
 		if action.GetVerb() != "get" {
@@ -200,7 +198,7 @@ func (f *fixture) written() (writes []string) {
 	return writes
 }
 
-// decide has the controller look at the request once, and reports whether it was approved and what was said.
+// decide reconciles the request once, and reports whether it was approved and the events.
 func decide(t *testing.T, csr *certificatesv1.CertificateSigningRequest, objects ...client.Object) (approved bool,
 	told []string) {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// flood is a controller that counts what it asks the API server.
+// flood returns a controller that counts its requests to the API server.
 func flood(t *testing.T, objects ...client.Object) (*fixture, *counting) {
 	t.Helper()
 	f := newFixture(t, objects...)
@@ -24,7 +24,7 @@ func flood(t *testing.T, objects ...client.Object) (*fixture, *counting) {
 	return f, counted
 }
 
-// make makes a request and has the controller look at it, as it comes.
+// make creates a request and reconciles it immediately.
 func (f *fixture) make(t *testing.T, number int, node string, names []string, addresses ...string) time.Duration {
 	t.Helper()
 	csr := asked(t, node, names, addresses...)

@@ -16,10 +16,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
-// registered reports whether the instance's host has registered its Node. It is asked first, and costs little: a host
-// whose Node is not there may make any number of requests, and all that is there would be read for each of them. The
-// cache has Windows nodes, which wake their requests when they come. Only a Node that is bound to the instance may lack
-// that label.
+// registered reports whether the instance's host has registered a Node. This inexpensive check comes first: a host
+// without a Node may create any number of requests, and each would cause a read of all Nodes and Machines. The
+// cache contains Windows nodes, and a new Node requeues the pending requests of that node. Only a Node that is
+// bound to the instance may lack the Windows label.
 func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
 	name, readers := instance.Status.NodeRef.Name, []client.Reader{r.Client, r.Live}
 	if instance.Status.NodeRef.UID == "" {
@@ -36,22 +36,23 @@ func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsI
 	return false, nil
 }
 
-// sharedFor is how long one reading of all Nodes and Machines serves all requests: many nodes ask at the same time, and
-// one node asks as often as it likes.
+// sharedFor is the maximum age of a read of all Nodes and Machines that serves further requests. Many nodes request
+// certificates at the same time, and one node can request any number.
 const sharedFor = 2 * time.Second
 
-// readTimeout ends a reading that the API server does not answer: others wait for it.
+// readTimeout ends a read without a response from the API server, because other requests wait for it.
 const readTimeout = 30 * time.Second
 
-// reading is what was last read of the cluster. It is not changed afterward.
+// reading is the last read of the cluster. The data is not modified afterwards.
 type reading struct {
-	mu       sync.Mutex // held while it is read, so that others wait for it
-	at       time.Time  // when the reading began
+	mu       sync.Mutex // held during a read, so that other requests wait
+	at       time.Time  // start of the read
 	nodes    []corev1.Node
 	machines []machinev1beta1.Machine
 }
 
-// present returns what there is besides the instances, and when that was read. No host is asked, and no DNS.
+// present returns the facts of the cluster besides the instances, and the time of the read. Neither hosts nor DNS
+// are queried.
 func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsInstance) (certrequest.Present, time.Time,
 	error) {
 	r.reading.mu.Lock()
@@ -73,7 +74,7 @@ func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsIn
 	if r.Cluster == nil {
 		return present, r.reading.at, nil
 	}
-	if cluster, err := r.Cluster.Current(); err == nil { // clusterconfig tells the error
+	if cluster, err := r.Cluster.Current(); err == nil { // clusterconfig reports the error
 		present.Cluster = &cluster
 	}
 	return present, r.reading.at, nil

@@ -17,25 +17,27 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
-// mostTold is how many refused requests of one node are looked at again: the newest. A kubelet has one of each kind,
-// and when it has waited for some time it makes another and forgets the key of the one before.
+// mostTold is the maximum number of refused requests of one node that are checked again: the newest. A kubelet has
+// one request of each kind. After some time without a response, it creates another request and discards the
+// previous key.
 const mostTold = 8
 
-// refusalWindow is the time in which at most mostTold requests of one node are refused; more of them wait.
+// refusalWindow is the period for counting refusals: after mostTold refusals for a node in one period, further
+// requests wait.
 const refusalWindow = 10 * time.Second
 
-// memory is what the controller remembers of undecided requests. It is safe for concurrent use.
+// memory records the state of undecided requests. It is safe for concurrent use.
 type memory struct {
 	mu sync.Mutex
-	// told is what was last said of a request that is left pending, by its name, so that it is said once.
+	// The last report about each pending request, by name, so that each report is emitted once.
 	told map[string]refusal
-	// seen is when a request was first looked at, by its name.
+	// seen contains the time of the first reconcile of each request, by name.
 	seen map[string]time.Time
-	// refusals are the latest ones of each node.
+	// refusals contains the latest refusals of each node.
 	refusals map[string]refusals
 }
 
-// refusal is what was said of a request that is left pending, whose it is, and when it was made.
+// refusal is the report about a pending request, with the node and the creation time.
 type refusal struct {
 	node, message string
 	made          time.Time
@@ -47,7 +49,7 @@ type refusals struct {
 	count int
 }
 
-// forget drops a request that is decided on, or gone.
+// forget drops a request that is decided or deleted.
 func (m *memory) forget(request string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,7 +57,7 @@ func (m *memory) forget(request string) {
 	delete(m.seen, request)
 }
 
-// see returns when a request was first looked at.
+// see returns the time of the first reconcile of a request.
 func (m *memory) see(request string, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +70,7 @@ func (m *memory) see(request string, now time.Time) time.Time {
 	return m.seen[request]
 }
 
-// wait returns how long the next request of a node has to wait, because many were refused.
+// wait returns how long the next request of a node must wait after many refusals.
 func (m *memory) wait(node string, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,13 +93,13 @@ func (m *memory) refused(node string, now time.Time) {
 		m.refusals = map[string]refusals{}
 	}
 	m.refusals[node] = latest
-	// Names of nodes that were refused come and go.
+	// Entries of nodes without recent refusals are dropped.
 	maps.DeleteFunc(m.refusals, func(_ string, other refusals) bool { return now.Sub(other.since) >= refusalWindow })
 }
 
-// note remembers what is said of a request, and reports whether it is to be said: not if the same was said before, and
-// not if that many requests of the node are pending already. The oldest of these is forgotten then: a node in wrong
-// hands makes as many as it likes.
+// note records a report about a request, and reports whether to emit it: not if the message is unchanged, and not
+// if the node already has mostTold pending requests. In that case the oldest record is dropped, because a
+// compromised node can create any number.
 func (m *memory) note(request string, what refusal) (say bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,8 +119,8 @@ func (m *memory) note(request string, what refusal) (say bool) {
 	return false
 }
 
-// oldest returns the name of the node's oldest request that is looked at again, and how many there are. It is called
-// with m locked.
+// oldest returns the name of the node's oldest pending request in memory, and the number of such requests. The
+// caller must hold the lock.
 func (m *memory) oldest(node string) (oldest string, count int) {
 	for name, said := range m.told {
 		if said.node != node {
@@ -132,7 +134,7 @@ func (m *memory) oldest(node string) (oldest string, count int) {
 	return oldest, count
 }
 
-// tell says why a request is left pending, if it is to be said.
+// tell reports why a request is left pending, unless the report is suppressed.
 func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	instance *v1alpha1.WindowsInstance, decision certrequest.Decision) {
 	what := refusal{node: decision.NodeName, message: decision.Message, made: csr.CreationTimestamp.Time}
@@ -149,7 +151,7 @@ func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSi
 		"CertificateSigningRequest %s is left pending: %s", csr.Name, decision.Message)
 }
 
-// outdated reports whether the node has made so many requests since that no kubelet waits for this one any more.
+// outdated reports whether the node has created so many newer requests that no kubelet waits for this one any more.
 func (r *Reconciler) outdated(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	node string) (bool, error) {
 	requests, err := lookup.RequestsBy(ctx, r.Client, csr.Spec.Username)
@@ -167,8 +169,8 @@ func (r *Reconciler) outdated(ctx context.Context, csr *certificatesv1.Certifica
 	return newer >= mostTold, nil
 }
 
-// before tells which of two requests was made first. The API server notes whole seconds; within one, names decide, so
-// that the order is always the same.
+// before reports whether the first of two requests was created earlier. The API server stores full seconds; within
+// a second, the names decide, so that the order is deterministic.
 func before(made time.Time, name string, otherMade time.Time, other string) bool {
 	return cmp.Or(made.Compare(otherMade), strings.Compare(name, other)) < 0
 }

@@ -23,12 +23,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
-// workers is how many requests are looked at at the same time, so that one does not wait for the API server's answers
-// about another.
+// workers is the number of concurrent reconciles, so that one request does not wait for API calls about another.
 const workers = 4
 
-// SetupWithManager registers the controller. Requests that exist when the operator starts are treated like new ones. A
-// request that came before its instance or its Node was known is looked at again when they are.
+// SetupWithManager registers the controller. Requests that exist when the operator starts are treated like new
+// ones. A request that precedes the instance or the Node is reconciled again when these appear.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("csr").
@@ -55,7 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// fromNode reports whether a request may be one that a kubelet has made itself and nobody has decided on.
+// fromNode reports whether a request is undecided and may have been created by a kubelet.
 func fromNode(object client.Object) bool {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
 	return ok && undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) &&
@@ -71,7 +70,7 @@ func nodeOf(object client.Object) v1alpha1.NodeReference {
 	return *instance.Status.NodeRef
 }
 
-// pendingOf returns the requests of a node that nobody has decided on.
+// pendingOf returns the undecided requests of a node.
 func (r *Reconciler) pendingOf(ctx context.Context, node string) []reconcile.Request {
 	requests, err := lookup.RequestsBy(ctx, r.Client, certrequest.NodeUser(node))
 	if err != nil {

@@ -77,7 +77,7 @@ func TestWhatWasLetThroughForOneReasonIsNotDoneForAnother(t *testing.T) {
 	})
 }
 
-// Else nobody would count the Machine that is missed.
+// Otherwise the missing Machine would not be counted.
 func TestAMachineThatIsBeingReplacedIsNotChangedInPlace(t *testing.T) {
 	w := newWorld(t).sub(t)
 	set := w.set("workers", 2)
@@ -119,7 +119,8 @@ func TestANodeThatSaysOfItselfToHaveAVersionProvesNothing(t *testing.T) {
 	}
 }
 
-// What the API server takes must be readable: else the operator could not list policies any more, and would not start.
+// Every policy that the API server accepts must be readable. Otherwise the operator could not list policies and
+// would not start.
 func TestWhatTheAPIServerTakesCanBeFollowedOrIsSaidToBeWrong(t *testing.T) {
 	w := newWorld(t).sub(t)
 	w.administer(func(*v1alpha1.WindowsDisruptionPolicySpec) {})

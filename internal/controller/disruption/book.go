@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// disruptionID tells one disruption from any other.
+// disruptionID identifies a disruption.
 type disruptionID struct {
 	uid   types.UID
 	since int64
@@ -30,21 +30,21 @@ type disruptionID struct {
 
 func idOf(d v1alpha1.Disruption) disruptionID { return disruptionID{d.InstanceUID, d.Since.Unix()} }
 
-// book is the WindowsDisruptionPolicy as it was read for one decision, and as it is going to be written. What is
-// written is refused by the API server if anything was written since it was read.
+// book is the WindowsDisruptionPolicy as read for one decision and as written afterwards. The API server refuses
+// the write if the policy has changed since it was read.
 type book struct {
 	gate     *PolicyGate
 	policy   *v1alpha1.WindowsDisruptionPolicy
 	settings disruptionpolicy.Settings
 	now      time.Time
-	// fresh is true while nothing was ever written into the status: what is being disturbed is to be found out.
+	// fresh is true if the status was never written, so that the current disruptions must be determined.
 	fresh bool
-	// situation and summary are nil until everything was read.
+	// situation and summary are nil until the fleet was read.
 	situation *situation
 	summary   *disruptionpolicy.Summary
-	// read as it was, to see what differs.
+	// before is the status as read, for detecting differences.
 	before v1alpha1.WindowsDisruptionPolicyStatus
-	// failed are the disruptions that have not come back in time, with the reason in words.
+	// failed are the disruptions that missed the failure deadline, each with a reason.
 	failed []failedDisruption
 }
 
@@ -53,7 +53,7 @@ type failedDisruption struct {
 	why string
 }
 
-// open reads the policy, or makes it.
+// open reads the policy, or creates it.
 func (g *PolicyGate) open(ctx context.Context) (*book, error) {
 	object := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace,
 		Name: v1alpha1.DisruptionPolicyName}}
@@ -65,7 +65,7 @@ func (g *PolicyGate) open(ctx context.Context) (*book, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("read WindowsDisruptionPolicy %s: %w", object.Name, err)
 	}
-	settings, _ := disruptionpolicy.Parse(object.Spec) // what is wrong is among the settings
+	settings, _ := disruptionpolicy.Parse(object.Spec) // the settings include the violations
 	return &book{
 		gate: g, policy: object, settings: settings, now: g.Clock.Now(), fresh: fresh(object),
 		before: *object.Status.DeepCopy(),
@@ -74,7 +74,7 @@ func (g *PolicyGate) open(ctx context.Context) (*book, error) {
 
 func fresh(p *v1alpha1.WindowsDisruptionPolicy) bool { return p.Status.ObservedGeneration == 0 }
 
-// counting returns the disruption of an instance that goes on; nil when there is none.
+// counting returns the continuing disruption of an instance; nil if there is none.
 func (b *book) counting(request disruptionpolicy.Request) *v1alpha1.Disruption {
 	for i := range b.policy.Status.Disruptions {
 		d := &b.policy.Status.Disruptions[i]
@@ -85,8 +85,8 @@ func (b *book) counting(request disruptionpolicy.Request) *v1alpha1.Disruption {
 	return nil
 }
 
-// read reads everything else that a decision needs, and takes the disruptions off the list that have ended. The first
-// time, this process adopts those of former ones.
+// read reads all other data for a decision, and removes ended disruptions from the list. The first read of a
+// process adopts the disruptions of former processes.
 func (b *book) read(ctx context.Context) error {
 	status := &b.policy.Status
 	read, err := fleet.Read(ctx, b.gate.Live, b.gate.Namespace)
@@ -133,7 +133,7 @@ func (b *book) remaining(pool disruptionpolicy.NodePool) (left []v1alpha1.Disrup
 	return left
 }
 
-// draft returns the disruption that is asked for; if there is nothing to be disturbed, it says so instead.
+// draft returns the requested disruption, or the reason why there is nothing to disrupt.
 func (b *book) draft(request disruptionpolicy.Request) (v1alpha1.Disruption, policy.Decision) {
 	instance := b.situation.Instance(request.Instance)
 	if instance == nil || instance.UID != request.UID {
@@ -142,7 +142,7 @@ func (b *book) draft(request disruptionpolicy.Request) (v1alpha1.Disruption, pol
 				" no longer exists, or is another one.",
 		}
 	}
-	if instance.Spec.Paused { // whoever asks has read it from a cache, and earlier
+	if instance.Spec.Paused { // the caller has read an older, cached instance
 		return v1alpha1.Disruption{}, policy.Decision{
 			Check: "Instance", Reason: v1alpha1.ReasonPaused, Message: "WindowsInstance " + request.Instance + " is paused.",
 		}
@@ -169,7 +169,7 @@ func machineGoes(instance string) policy.Decision {
 	}
 }
 
-// enter puts a disruption on the list, in the place of an earlier one of the same instance.
+// enter adds a disruption to the list and replaces the earlier entry of the same instance.
 func (b *book) enter(entry v1alpha1.Disruption) {
 	list := slices.DeleteFunc(slices.Clone(b.policy.Status.Disruptions), func(d v1alpha1.Disruption) bool {
 		return d.Instance == entry.Instance
@@ -177,7 +177,7 @@ func (b *book) enter(entry v1alpha1.Disruption) {
 	b.policy.Status.Disruptions = append(list, entry)
 }
 
-// remove takes a disruption off the list.
+// remove removes a disruption from the list.
 func (b *book) remove(entry v1alpha1.Disruption) {
 	b.policy.Status.Disruptions = slices.DeleteFunc(slices.Clone(b.policy.Status.Disruptions),
 		func(d v1alpha1.Disruption) bool {
@@ -185,7 +185,7 @@ func (b *book) remove(entry v1alpha1.Disruption) {
 		})
 }
 
-// write writes the status if it differs from what was read, and tells what has happened.
+// write writes the status if it has changed, and reports events.
 func (b *book) write(ctx context.Context) error {
 	if b.situation != nil {
 		b.summarize()
@@ -203,7 +203,7 @@ func (b *book) write(ctx context.Context) error {
 	return nil
 }
 
-// summarize brings the status to what was read.
+// summarize updates the status from the fleet that was read.
 func (b *book) summarize() {
 	pool := b.situation.pool
 	pool.Disruptions = b.policy.Status.Disruptions
@@ -240,7 +240,7 @@ func (b *book) summarize() {
 	}
 }
 
-// tell says, once of each, what an administrator has to know.
+// tell emits each event for the administrator once.
 func (b *book) tell() {
 	g := b.gate
 	g.failed.Begin()

@@ -17,14 +17,14 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// Settings of the cluster, as nodes have them or are to have them.
+// Current and desired settings of nodes.
 const (
 	settingsBefore    = "containerd=0c kubelet=01"
 	settingsAfter     = "containerd=0c kubelet=02"
 	settingsCorrected = "containerd=0c kubelet=03"
 )
 
-// status changes what is written of an instance.
+// status changes the status of an instance.
 func (w *world) status(instance *v1alpha1.WindowsInstance, change func(*v1alpha1.WindowsInstanceStatus)) {
 	w.t.Helper()
 	w.check(w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(instance), instance))
@@ -32,7 +32,7 @@ func (w *world) status(instance *v1alpha1.WindowsInstance, change func(*v1alpha1
 	w.check(w.admin.Status().Update(w.t.Context(), instance))
 }
 
-// configured makes a listed host with the settings.
+// configured creates a listed host with the settings.
 func (w *world) configured(name, settings string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
 	instance := w.host(name, version)
@@ -40,7 +40,7 @@ func (w *world) configured(name, settings string) *v1alpha1.WindowsInstance {
 	return instance
 }
 
-// following starts an operator that knows which settings all nodes are to have.
+// following starts an operator with the desired settings of all nodes.
 func (w *world) following(name, settings string) *process {
 	w.t.Helper()
 	p := w.start(name, false)
@@ -118,7 +118,8 @@ func TestSettingsThatFailOnOneNodeAreNotTriedOnOthers(t *testing.T) {
 	}
 }
 
-// While a host is being changed, the settings change again: others that wait for the first node with these see it.
+// The settings change again while a host is being changed. Nodes that wait for the first node with the new settings
+// must observe this.
 func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
 	w := newWorld(t).sub(t)
 	w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(3)) })
@@ -141,7 +142,7 @@ func TestTheEntryOfANodeSaysWhichSettingsItIsBroughtTo(t *testing.T) {
 	if decision := p.acquire(second, v1alpha1.CauseConfiguration); decision.Reason != v1alpha1.ReasonCanarySoaking {
 		t.Errorf("%+v", decision)
 	}
-	// A policy that is made again reports it, too.
+	// A recreated policy reports it too.
 	w.check(w.admin.Delete(t.Context(), w.policy()))
 	w.node(first.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationCordoned] = "2026-11-21T12:00:00Z" })
 	other := w.following("another", settingsCorrected)

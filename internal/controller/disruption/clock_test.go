@@ -10,7 +10,7 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// A kubelet dates its reports by its host's clock, and may report any time.
+// A kubelet dates reports by the clock of the host, and may report any time.
 func TestAHostsClockSteersNobodysTurn(t *testing.T) {
 	shared := newWorld(t)
 	for name, ahead := range map[string]time.Duration{

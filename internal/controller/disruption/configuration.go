@@ -7,7 +7,7 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// configuration returns what all nodes are to have now; empty when it is not known.
+// configuration returns the desired settings of all nodes; empty if unknown.
 func (g *PolicyGate) configuration() string {
 	if g.Configuration == nil {
 		return ""
@@ -15,8 +15,8 @@ func (g *PolicyGate) configuration() string {
 	return g.Configuration()
 }
 
-// goOn makes a disruption that goes on one of this process, and notes the settings that its node is brought to now: the
-// nodes that wait for the first one with these settings find it by them.
+// goOn adopts a continuing disruption for this process, and records the settings that are being applied to the
+// node. Nodes that wait for the first node with these settings match them against the recorded settings.
 func (g *PolicyGate) goOn(
 	ctx context.Context, book *book, own *v1alpha1.Disruption, request disruptionpolicy.Request,
 ) error {
@@ -28,7 +28,7 @@ func (g *PolicyGate) goOn(
 		return err
 	}
 	if book.policy.ResourceVersion != read {
-		return nil // it was written
+		return nil // already written by takeOver
 	}
 	return book.write(ctx)
 }

@@ -23,7 +23,7 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only.
+// Machines are in another namespace than the operator. Only a ClusterRole can grant access there.
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsdisruptionpolicies,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsdisruptionpolicies/status,verbs=update
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
@@ -33,39 +33,40 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
 const (
-	// rereadInterval is between two looks when nothing was seen to change: a watch may miss something, and the API server
-	// may be another.
+	// rereadInterval is the interval between reconciles without an event: a watch may miss a change, and the API
+	// server may have been replaced.
 	rereadInterval = 10 * time.Minute
-	// runningInterval is that while nodes are being disturbed, and all others may be waiting for one of them.
+	// runningInterval is the same interval while nodes are disrupted, because all other nodes may be waiting for
+	// them.
 	runningInterval = 30 * time.Second
 )
 
-// Reconciler keeps the WindowsDisruptionPolicy: it makes sure that the policy exists, writes the progress of the nodes
-// into its status, and removes ended disruptions.
+// Reconciler maintains the WindowsDisruptionPolicy. It ensures that the policy exists, writes the progress of the
+// nodes to the status, and removes ended disruptions.
 type Reconciler struct {
-	// Gate is the one that this process has.
+	// Gate is the gate of this process.
 	Gate *PolicyGate
-	// Conditions tells OLM whether the operator may be replaced.
+	// Conditions reports to OLM whether the operator may be replaced.
 	Conditions *operatorcondition.Writer
-	// ServerVersion asks the API server for its version, such as v1.34.2.
+	// ServerVersion returns the version of the API server, such as v1.34.2.
 	ServerVersion func(ctx context.Context) (string, error)
 	Clock         clock.WithTicker
 
-	// upgradeable is what OLM was told last.
+	// upgradeable is the last condition reported to OLM.
 	upgradeable metav1.Condition
-	// took is how long the last look took, in nanoseconds.
+	// took is the duration of the last review, in nanoseconds.
 	took atomic.Int64
-	// controller may be given more to watch while it runs.
+	// controller accepts additional watches while it runs.
 	controller controller.Controller
 }
 
-// Reconcile compares everything once, and writes the differences.
+// Reconcile reviews the complete fleet once, and writes the differences.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	begun := r.Clock.Now()
 	book, err := r.Gate.review(ctx)
 	r.took.Store(int64(r.Clock.Since(begun)))
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return ctrl.Result{}, nil // nothing is made any more in a namespace that goes
+		return ctrl.Result{}, nil // no object can be created in a terminating namespace
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -79,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: nextLook(book)}, nil
 }
 
-// review brings the status of the policy to what the API server has otherwise.
+// review updates the status of the policy from the other objects in the API server.
 func (g *PolicyGate) review(ctx context.Context) (reviewed *book, err error) {
 	ctx, end, err := g.beginDecision(ctx)
 	if err != nil {
@@ -107,7 +108,7 @@ func (g *PolicyGate) review(ctx context.Context) (reviewed *book, err error) {
 	return reviewed, nil
 }
 
-// count sets the metrics that say how it is.
+// count sets the metrics of the current state.
 func count(b *book) {
 	status := b.policy.Status
 	metric.NodesDisrupted.Set(float64(len(status.Disruptions) - stillFailed(b)))
@@ -129,7 +130,7 @@ func stillFailed(b *book) (n int) {
 	return n
 }
 
-// nextLook is when time alone may change what there is to be said.
+// nextLook returns the time until the status may change without an event.
 func nextLook(b *book) time.Duration {
 	after := rereadInterval
 	if len(b.policy.Status.Disruptions) > stillFailed(b) {
@@ -146,7 +147,7 @@ func nextLook(b *book) time.Duration {
 	return max(after, time.Second)
 }
 
-// tellOLM says whether the operator may be replaced, when that has changed.
+// tellOLM reports to OLM whether the operator may be replaced, if this has changed.
 func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool disruptionpolicy.NodePool) error {
 	server, err := r.ServerVersion(ctx)
 	if err != nil {

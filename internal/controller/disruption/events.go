@@ -8,8 +8,8 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// longestMessage is what people read of a condition, in bytes. The API server takes more, and refuses the whole status
-// for too much.
+// longestMessage is the maximum length of a condition message in bytes, for readability. The API server has a
+// higher limit, and refuses the complete status if a message exceeds that limit.
 const longestMessage = 4096
 
 func started(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance,
@@ -26,7 +26,7 @@ func started(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInst
 		fmt.Sprintf("%s, within the WindowsDisruptionPolicy. Cause: %s.", what, cause))
 }
 
-// disruptionFailed tells of it twice: to who looks at the policy, and to who looks at the instance.
+// disruptionFailed returns two events: for readers of the policy and of the instance.
 func disruptionFailed(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance,
 	d failedDisruption) []recorder.Event {
 	return []recorder.Event{

@@ -1,4 +1,4 @@
-// Package disruption is the one gate that every disturbance of a Windows node passes, whatever its cause.
+// Package disruption is the single gate for every disruption of a Windows node, for any cause.
 package disruption
 
 import (
@@ -24,70 +24,73 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// Gate lets controllers disturb nodes. It reads the API server when it decides, and writes the decision into the status
-// of the WindowsDisruptionPolicy before it returns it. So of two decisions at the same time one is made again.
+// Gate lets controllers disrupt nodes. Each decision is based on a read of the API server, and is written to the
+// status of the WindowsDisruptionPolicy before Gate returns. If two decisions overlap, the later decision is
+// repeated.
 type Gate interface {
-	// Acquire asks for a node to be disturbed. A node that is being disturbed already for the same instance is allowed at
-	// once, as far as disruptionpolicy.GoesOn, and this process has it from then on.
+	// Acquire requests a disruption slot for a node. If the node is already disrupted for the same instance, the
+	// request is allowed at once, as far as disruptionpolicy.GoesOn permits. This process then holds the slot.
 	Acquire(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, error)
-	// Release ends the disturbance of an instance's node, if this process has it. A disturbance from before this process
-	// looked for the first time is its own. With nothing to release it writes nothing, and asks the API server nothing. Once
-	// a Machine is being deleted, its replacement is not ended by this, but by there being another one that works.
+	// Release ends the disruption of an instance's node, if this process holds the slot. Disruptions from before
+	// the first review of this process count as held. If there is nothing to release, Release sends no request.
+	// Once a Machine is being deleted, Release does not end its replacement; only a working successor does.
 	Release(ctx context.Context, instance string) error
-	// Holds tells, from memory, whether the node of the instance is being disturbed in place, by whatever process.
+	// Holds reports, from memory, whether the node of the instance is being disrupted without a replacement, by any
+	// process.
 	Holds(ctx context.Context, instance string) (bool, error)
-	// Settings are those that are in force. What an administrator has written that cannot be followed has its default.
+	// Settings returns the effective settings. Invalid settings of an administrator have their defaults.
 	Settings(ctx context.Context) (disruptionpolicy.Settings, error)
 }
 
-// refusalLife is how long a refusal answers for others that ask with nothing written in between: of a hundred nodes
-// that wait for their turn, one has the whole cluster read. A node is never let through on what was read for another
-// one.
+// refusalLife is the maximum age of a refusal that is reused for other requests while the policy is unchanged. Of a
+// hundred waiting nodes, only one causes a read of the complete cluster. A node is never allowed based on the read
+// for another node.
 const refusalLife = 5 * time.Second
 
-// conflictBackoff is how a decision is made again whose write another has overtaken.
+// conflictBackoff is the backoff for repeating a decision after a write conflict.
 var conflictBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.6,
 	Jitter: 0.5, Cap: time.Second}
 
-// decisionTimeout ends a decision whose requests the API server does not answer: other decisions wait for it.
+// decisionTimeout ends a decision without a response from the API server, because other decisions wait for it.
 const decisionTimeout = 30 * time.Second
 
 // Options configure a gate.
 type Options struct {
-	// Client reads what is in memory, and writes.
+	// Client reads the cache, and writes.
 	Client client.Client
 	// Live reads the API server.
 	Live client.Reader
-	// Namespace is the operator's own.
+	// Namespace is the namespace of the operator.
 	Namespace string
-	// Version is the operator's.
+	// Version is the version of the operator.
 	Version string
-	// Operator tells this process from any other.
+	// Operator identifies this process.
 	Operator string
-	// Configuration returns what all nodes are to have now: see nodespec.Configuration. Empty when it is not known; nil
-	// where nobody knows it.
+	// Configuration returns the desired settings of all nodes: see nodespec.Configuration. The result is empty if
+	// the settings are unknown, and the function is nil if they cannot be known.
 	Configuration func() string
 	Events        events.EventRecorder
 	Clock         clock.PassiveClock
 }
 
-// PolicyGate is a Gate that follows the WindowsDisruptionPolicy. It is safe for concurrent use, and any number of
-// processes may have one.
+// PolicyGate is a Gate that implements the WindowsDisruptionPolicy. It is safe for concurrent use, and any number
+// of processes may have one.
 type PolicyGate struct {
 	Options
 	memory memory
-	// reviewed is the resource version that the last look at everything has read or written.
+	// reviewed is the resource version that the last review has read or written.
 	reviewed atomic.Value
 
-	// deciding holds a token while this process makes a decision: more than one would only overtake each other. It guards
-	// the fields below.
+	// deciding holds a token while this process makes a decision. Concurrent decisions would only conflict.
+	// deciding guards the fields below.
 	deciding chan struct{}
-	// looked is true once this process has seen all nodes and adopted what former processes had begun, and has written
-	// that.
+	// looked is true once this process has read all nodes, has adopted the disruptions of former processes, and has
+	// written the result.
 	looked bool
-	// lingering holds the disruptions of other processes whose nodes are in service, and when this process saw that first.
+	// lingering contains the disruptions of other processes with nodes in service, and when this process first
+	// observed this.
 	lingering map[disruptionID]time.Time
-	// refused is what the last refusal was made of.
+	// refused is the basis of the last refusal.
 	refused refusal
 	// failed are the disruptions that are reported as failed.
 	failed recorder.Once[disruptionID]
@@ -95,7 +98,7 @@ type PolicyGate struct {
 
 var _ Gate = (*PolicyGate)(nil)
 
-// refusal is a state of the world in which something was refused.
+// refusal is a state of the cluster that led to a refusal.
 type refusal struct {
 	pool            disruptionpolicy.NodePool
 	settings        disruptionpolicy.Settings
@@ -103,14 +106,14 @@ type refusal struct {
 	at              time.Time
 }
 
-// NewGate makes a gate.
+// NewGate returns a gate.
 func NewGate(o Options) *PolicyGate {
 	return &PolicyGate{Options: o, memory: memory{client: o.Client, live: o.Live, namespace: o.Namespace},
 		deciding: make(chan struct{}, 1)}
 }
 
-// beginDecision waits until no other decision is made. The returned context ends a decision that takes too long; end must
-// be called after the decision.
+// beginDecision waits until no other decision is being made. The returned context ends a decision that takes too
+// long. The caller must call end after the decision.
 func (g *PolicyGate) beginDecision(ctx context.Context) (decision context.Context, end func(), err error) {
 	select {
 	case g.deciding <- struct{}{}:
@@ -149,12 +152,12 @@ func (g *PolicyGate) Acquire(ctx context.Context, request disruptionpolicy.Reque
 	return decision, nil
 }
 
-// overtaken reports whether a write came too late: the object was written, deleted or made by another.
+// overtaken reports whether a write conflicted: another client has written, deleted or created the object.
 func overtaken(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
 
-// refuse answers from the last refusal.
+// refuse reuses the last refusal, if it is still valid.
 func (g *PolicyGate) refuse(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, bool) {
 	now := g.Clock.Now()
 	if age := now.Sub(g.refused.at); age < 0 || age >= refusalLife {
@@ -168,7 +171,7 @@ func (g *PolicyGate) refuse(ctx context.Context, request disruptionpolicy.Reques
 	return decision, !decision.Allowed
 }
 
-// decide decides once, and writes what it has allowed.
+// decide makes one decision, and writes an allowed disruption.
 func (g *PolicyGate) decide(ctx context.Context, request disruptionpolicy.Request) (disruptionpolicy.Decision, error) {
 	book, err := g.open(ctx)
 	if err != nil {
@@ -179,13 +182,13 @@ func (g *PolicyGate) decide(ctx context.Context, request disruptionpolicy.Reques
 		return disruptionpolicy.Decision{Decision: policy.Decision{Allowed: true}}, g.goOn(ctx, book, own, request)
 	}
 	if own != nil && !request.Replaces {
-		// Its entry stands for the Machine that is missed, and stays.
+		// The entry counts the missing Machine, and must stay.
 		if going, err := g.machineGoing(ctx, own.Machine); err != nil || going {
 			return disruptionpolicy.Decision{Decision: machineGoes(request.Instance)}, err
 		}
 	}
 	if own != nil {
-		book.remove(*own) // what it was not begun for is decided on anew
+		book.remove(*own) // a request for another purpose needs a new decision
 	}
 	if err := book.read(ctx); err != nil {
 		return disruptionpolicy.Decision{}, err
@@ -210,13 +213,13 @@ func (g *PolicyGate) decide(ctx context.Context, request disruptionpolicy.Reques
 	return decision, nil
 }
 
-// takeOver makes a disruption that goes on one of this process, and of the version that it is for now.
+// takeOver assigns a continuing disruption to this process, with its current cause and version.
 func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption,
 	request disruptionpolicy.Request) error {
 	after := *own
 	after.HolderIdentity = g.Operator
-	// A node that does not work does so because it is being changed; and an upgrade is one to its end, whatever is done on
-	// the way.
+	// A node that is not ready may be so because of the change itself. An upgrade remains an upgrade until its end,
+	// regardless of intermediate steps.
 	upgraded := own.Cause == v1alpha1.CauseUpgrade && own.Version == request.Version &&
 		request.Cause != v1alpha1.CauseRemoval
 	if request.Cause != v1alpha1.CauseRepair && !upgraded {
@@ -274,14 +277,14 @@ func (g *PolicyGate) Release(ctx context.Context, instance string) error {
 	return nil
 }
 
-// machineGoing reports whether a Machine is gone or being deleted; false for no Machine.
+// machineGoing reports whether a Machine is missing or being deleted; false for no Machine.
 func (g *PolicyGate) machineGoing(ctx context.Context, name string) (bool, error) {
 	if name == "" {
 		return false, nil
 	}
 	machine := &machinev1beta1.Machine{}
 	err := g.Live.Get(ctx, types.NamespacedName{Namespace: v1alpha1.MachineNamespace, Name: name}, machine)
-	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) { // not the answer of a server without Machines
+	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) { // a server without the Machine API responds differently
 		return true, nil
 	}
 	if err != nil {
@@ -310,6 +313,6 @@ func (g *PolicyGate) Settings(ctx context.Context) (disruptionpolicy.Settings, e
 	if known == nil {
 		known = &v1alpha1.WindowsDisruptionPolicy{}
 	}
-	settings, _ := disruptionpolicy.Parse(known.Spec) // the condition Valid tells of what is wrong
+	settings, _ := disruptionpolicy.Parse(known.Spec) // the condition Valid reports violations
 	return settings, nil
 }

@@ -120,13 +120,13 @@ func TestGate(t *testing.T) {
 			t.Fatalf("%+v", decision)
 		}
 		second := w.start("second", false)
-		second.reconcile() // it is not new, and has what was begun before
+		second.reconcile() // adopts earlier disruptions
 		first.acquire(host, v1alpha1.CauseUpgrade)
 		begun := w.policy().Status.Disruptions[0]
 		if held, err := second.Holds(t.Context(), host.Name); err != nil || !held {
 			t.Errorf("the second does not know of it: %v", err)
 		}
-		second.release(host) // it is not the second's
+		second.release(host) // held by the first process
 		if decision := second.acquire(other, v1alpha1.CauseConfiguration); decision.Allowed || decision.Reason != v1alpha1.ReasonMaxUnavailableReached {
 			t.Errorf("%+v", decision)
 		}
@@ -173,7 +173,7 @@ func TestGate(t *testing.T) {
 		}{
 			{0, false, 1},
 			{50 * time.Second, false, 1},
-			{20 * time.Second, true, 1}, // the other works on it
+			{20 * time.Second, true, 1}, // the other process is working on it
 			{time.Hour / 12, true, 1},
 			{time.Second, false, 1},
 			{59 * time.Second, false, 1},
@@ -228,7 +228,7 @@ func TestGate(t *testing.T) {
 		host, other := w.host("byoh-1", before), w.host("byoh-2", before)
 		p := w.start("one", false)
 		requests := p.requests.Load()
-		p.release(host) // there is no policy yet
+		p.release(host) // no policy exists yet
 		if p.requests.Load() != requests {
 			t.Errorf("%d requests without a policy", p.requests.Load()-requests)
 		}

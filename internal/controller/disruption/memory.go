@@ -13,28 +13,28 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// memory is what this process knows of the policy without asking the API server: what its cache has, or what it has
-// written itself, which the cache may not have yet.
+// memory is the policy as known to this process without a request to the API server: from the cache, or as last
+// written by this process, which the cache may not contain yet.
 type memory struct {
-	client    client.Reader // the cache
+	client    client.Reader // reads the cache
 	live      client.Reader
 	namespace string
 
 	mu sync.Mutex
-	// last is the last known policy whose status says what is being disturbed.
+	// last is the last known policy with a written status.
 	last *v1alpha1.WindowsDisruptionPolicy
 }
 
-// latest returns the last policy that is known; nil when none is. It must not be changed. A policy that was made again,
-// and whose status does not say yet what is being disturbed, is given what its predecessor said.
+// latest returns the last known policy; nil if there is none. Callers must not modify the policy. A recreated
+// policy with an empty status is returned with the disruptions of its predecessor.
 func (m *memory) latest(ctx context.Context) (*v1alpha1.WindowsDisruptionPolicy, error) {
 	known, err := m.read(ctx, m.client)
 	if err != nil {
 		return nil, err
 	}
 	if m.ahead(known) {
-		// Either the cache does not have yet what this process has written, or the API server was restored from a backup,
-		// which also sets its resource versions back. Only the API server knows.
+		// Either the cache lacks the last write of this process, or the API server was restored from a backup,
+		// which also resets the resource versions. Only the API server has the answer.
 		if known, err = m.read(ctx, m.live); err != nil {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ func (m *memory) latest(ctx context.Context) (*v1alpha1.WindowsDisruptionPolicy,
 	return known, nil
 }
 
-// read returns the policy; nil when there is none.
+// read returns the policy; nil if there is none.
 func (m *memory) read(ctx context.Context, from client.Reader) (*v1alpha1.WindowsDisruptionPolicy, error) {
 	found := &v1alpha1.WindowsDisruptionPolicy{}
 	err := from.Get(ctx, types.NamespacedName{Namespace: m.namespace, Name: v1alpha1.DisruptionPolicyName}, found)
@@ -66,7 +66,7 @@ func (m *memory) read(ctx context.Context, from client.Reader) (*v1alpha1.Window
 	return found, nil
 }
 
-// ahead reports whether this process knows a policy with a higher resource version than one from the cache.
+// ahead reports whether this process knows a policy with a higher resource version than the cached policy.
 func (m *memory) ahead(cached *v1alpha1.WindowsDisruptionPolicy) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,7 @@ func (m *memory) ahead(cached *v1alpha1.WindowsDisruptionPolicy) bool {
 	return err == nil && order > 0
 }
 
-// keep remembers a policy that the API server has just answered with.
+// keep records a policy that the API server has just returned.
 func (m *memory) keep(p *v1alpha1.WindowsDisruptionPolicy) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// answer is a reader that has one policy, and counts how often it is asked.
+// answer is a reader with one policy that counts the reads.
 type answer struct {
 	client.Reader
 	version string
@@ -40,7 +40,7 @@ func TestTheGateKnowsWhatTheAPIServerHas(t *testing.T) {
 		cached, live answer
 		wrote        *v1alpha1.WindowsDisruptionPolicy
 		holds        bool
-		asked        int // of the API server
+		asked        int // number of reads from the API server
 	}{
 		"what another process has written is in the cache": {
 			cached: answer{version: "20", holds: []string{"a"}}, wrote: policyOf("10"), holds: true},

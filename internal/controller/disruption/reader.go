@@ -15,13 +15,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// situation is the fleet as decisions about disruptions see it.
+// situation is the fleet as seen by decisions about disruptions.
 type situation struct {
 	*fleet.Fleet
 	pool disruptionpolicy.NodePool
 }
 
-// newSituation makes it of a fleet. Of disruptions, it only looks at which nodes they concern.
+// newSituation returns the situation of a fleet. From the disruptions, it uses only the affected nodes and pools.
 func newSituation(f *fleet.Fleet, settings disruptionpolicy.Settings, disruptions []v1alpha1.Disruption) *situation {
 	s := &situation{Fleet: f}
 	for i := range f.Instances {
@@ -45,8 +45,8 @@ func newSituation(f *fleet.Fleet, settings disruptionpolicy.Settings, disruption
 	return s
 }
 
-// wasInService reports whether the node of an instance takes pods, or has taken some. The version of an instance is
-// written when its node was proven for the first time, and kept.
+// wasInService reports whether the node of an instance is or was in service. The version of an instance is written
+// when the node is first verified, and never unset.
 func (s *situation) wasInService(instance *v1alpha1.WindowsInstance) bool {
 	node := s.NodeOf(instance)
 	return instance.Status.Version != "" || node != nil && !nodeidentity.Unproven(node)
@@ -58,7 +58,7 @@ func (s *situation) pooledNode(instance *v1alpha1.WindowsInstance, settings disr
 		Pool: s.poolOf(instance, settings), Failure: instance.Status.FailedChange, Gone: s.gone(instance),
 	}
 	node := s.NodeOf(instance)
-	// What both the Node and its instance say: a kubelet may write annotations on its own Node.
+	// Node and instance must agree, because a kubelet may write annotations on its own Node.
 	if node != nil && node.Annotations[v1alpha1.AnnotationVersion] == instance.Status.Version {
 		pooled.Version, pooled.Configuration = instance.Status.Version, instance.Status.ConfigurationDigest
 	}
@@ -67,7 +67,7 @@ func (s *situation) pooledNode(instance *v1alpha1.WindowsInstance, settings disr
 	return pooled
 }
 
-// poolOf is the pool of an instance's node.
+// poolOf returns the pool of an instance's node.
 func (s *situation) poolOf(instance *v1alpha1.WindowsInstance, settings disruptionpolicy.Settings) string {
 	if instance.Spec.Source.Machine != nil {
 		if set := s.SetName(instance); set != "" {
@@ -82,8 +82,8 @@ func (s *situation) poolOf(instance *v1alpha1.WindowsInstance, settings disrupti
 	return settings.HostPool(labels)
 }
 
-// gone reports whether nobody waits for the node any more: its Machine is deleted, has failed or is to be ignored, or
-// an administrator has given the host up.
+// gone reports whether the node is no longer expected to return: the Machine is deleted, failed or ignored, or an
+// administrator has given up the host.
 func (s *situation) gone(instance *v1alpha1.WindowsInstance) bool {
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged || instance.Annotations[v1alpha1.AnnotationForgetHost] == "true" {
 		return true
@@ -95,8 +95,9 @@ func (s *situation) gone(instance *v1alpha1.WindowsInstance) bool {
 	return machine == nil || going(machine) || ptr.Deref(machine.Status.Phase, "") == machinev1beta1.PhaseFailed || machine.Labels[v1alpha1.LabelIgnore] == "true"
 }
 
-// readiness reports whether the node works and was proven to, and since when that is so or not, as far as the API server
-// and the operator know it; zero when only the host does. reported is when its kubelet says that it last changed.
+// readiness reports whether the node is ready and verified, and since when, according to the API server and the
+// operator. The time is zero if only the host knows it. reported is the last transition time in the kubelet's
+// report.
 func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (
 	ready bool, since time.Time, reported *metav1.Time,
 ) {
@@ -107,20 +108,21 @@ func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (
 		ready, reported = condition.Status == corev1.ConditionTrue, condition.LastTransitionTime.DeepCopy()
 	}
 	switch {
-	case nodeidentity.Unproven(node): // since it is there
+	case nodeidentity.Unproven(node): // since the registration
 		return false, node.CreationTimestamp.Time, reported
 	case !ready:
 		return false, time.Time{}, reported
 	}
 	since = node.CreationTimestamp.Time
-	// A kubelet that is restarted stays Ready: the instance says since when the node works with what it has now.
+	// A restarted kubelet stays Ready. The instance records since when the node is ready with the current
+	// configuration.
 	if proven := instance.Status.Readiness; proven != nil && proven.Since.After(since) {
 		since = proven.Since.Time
 	}
 	return true, since, reported
 }
 
-// pooledMachines counts the Machines of a MachineSet, and reports whether it is a MachineSet of Windows Machines.
+// pooledMachines counts the Machines of a MachineSet, and reports whether the MachineSet is for Windows.
 func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result disruptionpolicy.MachineSet, windows bool) {
 	windows = nodeidentity.IsWindowsMachineSet(set)
 	result = disruptionpolicy.MachineSet{Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1))}
@@ -139,11 +141,11 @@ func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result disr
 		node := f.Node(fleet.NodeNameOf(machine))
 		phase := ptr.Deref(machine.Status.Phase, "")
 		switch {
-		case phase == machinev1beta1.PhaseFailed, machine.Labels[v1alpha1.LabelIgnore] == "true": // nobody waits for it
+		case phase == machinev1beta1.PhaseFailed, machine.Labels[v1alpha1.LabelIgnore] == "true": // never becomes a node
 			result.Missing--
 			result.Failed++
 		case phase == machinev1beta1.PhaseRunning && node != nil && !nodeidentity.Unproven(node):
-			result.Missing-- // if it is not Ready, it is one of the nodes that are not
+			result.Missing-- // a node that is not Ready is counted separately
 			if nodeidentity.Ready(node) {
 				result.Running++
 			}
@@ -153,8 +155,7 @@ func pooledMachines(set *machinev1beta1.MachineSet, f *fleet.Fleet) (result disr
 	return result, windows
 }
 
-// heldUpBy is what the Machine API says that it waits for before it goes on with the deletion of a Machine; "" when it
-// says nothing.
+// heldUpBy returns the condition message about the blocked deletion of a Machine; "" if there is none.
 func heldUpBy(machine *machinev1beta1.Machine) string {
 	for _, kind := range []machinev1beta1.ConditionType{machinev1beta1.MachineDrainable, machinev1beta1.MachineDrained,
 		machinev1beta1.MachineTerminable} {

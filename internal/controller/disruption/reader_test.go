@@ -33,7 +33,7 @@ var (
 	wrong = early.Add(70 * 365 * 24 * time.Hour) // by the clock of a host
 )
 
-// scene is what lies in the API server.
+// scene contains the objects in the API server.
 type scene struct {
 	t       *testing.T
 	objects []client.Object
@@ -99,7 +99,7 @@ func starting(n *corev1.Node) {
 	n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
 }
 
-// read reads it. refuse gives what a kind of list is answered with.
+// read reads the scene. refuse returns the error of a kind of list.
 func (s *scene) read(settings disruptionpolicy.Settings, refuse func(client.ObjectList) error,
 	disruptions ...v1alpha1.Disruption) (*situation, error) {
 	s.t.Helper()
@@ -198,12 +198,12 @@ func TestNodesInService(t *testing.T) {
 	}
 	want := map[string]standing{
 		"works":           {ready: true, since: early},
-		"changed":         {ready: true, since: later}, // its kubelet was Ready all the time
-		"broken":          {},                          // only its host says since when
+		"changed":         {ready: true, since: later}, // the kubelet was always Ready
+		"broken":          {},                          // only the host knows the time
 		"registers-again": {since: early},
 		"lost-its-node":   {},
 		"given-up":        {gone: true},
-		"unseen":          {}, // it is being disturbed
+		"unseen":          {}, // being disrupted
 		"older":           {ready: true, since: early},
 	}
 	got := map[string]standing{}
@@ -255,7 +255,7 @@ func TestMachinesOfSets(t *testing.T) {
 	}
 	want := disruptionpolicy.MachineSet{
 		Name: "workers", Replicas: 8, Running: 1, Failed: 2,
-		Missing: 4, // the one that joins, the one that is made, the one that is deleted, and one that nobody has made
+		Missing: 4, // joining, being created, deleted, and not created yet
 		Staying: []string{"broken", "failed", "ignored", "joins", "made", "works"},
 		Leaving: []disruptionpolicy.LeavingMachine{{Name: "deleted", Why: "could not drain machine: web-1 cannot be evicted"}},
 	}

@@ -9,8 +9,9 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// restored returns the disruptions that go on while the policy does not say so, because somebody has deleted it: those
-// that this process remembers, and those that show. It errs on the side of too many: they end like any others.
+// restored returns the current disruptions if a deleted policy no longer lists them: the disruptions that this
+// process remembers, and those visible in the cluster. The result may contain too many disruptions, which end like
+// any other.
 func (b *book) restored() []v1alpha1.Disruption {
 	var result []v1alpha1.Disruption
 	for _, d := range b.gate.memory.remembered().Disruptions {
@@ -29,8 +30,9 @@ func (b *book) restored() []v1alpha1.Disruption {
 	return result
 }
 
-// shown finds out from an instance, its Node and its Machine whether the operator disturbs it: it has made the Node
-// unschedulable, or deletes a Machine that is not what it should be. Nothing records who deleted a Machine.
+// shown determines from an instance, the Node and the Machine whether the operator is disrupting the node: the
+// operator has cordoned the Node, or deletes an outdated Machine. The client that deleted a Machine is not
+// recorded.
 func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, bool) {
 	node, machine := b.situation.NodeOf(instance), b.situation.MachineOf(instance)
 	if node == nil {

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// idleShare is how many times as long as the last look took the next one waits: where there are many hosts, looking
-	// takes long.
+	// idleShare is the minimum delay before the next reconcile, as a multiple of the duration of the last one.
+	// Reading a large fleet takes long.
 	idleShare = 10
-	// LongestGathering is the longest time that changes are gathered.
+	// LongestGathering is the maximum time during which changes are collected for one reconcile.
 	LongestGathering = 10 * time.Second
 )
 
@@ -43,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return err
 }
 
-// WatchMachines has the controller watch the Machines and MachineSets in a cache.
+// WatchMachines makes the controller watch the Machines and MachineSets in a cache.
 func (r *Reconciler) WatchMachines(machines cache.Cache) error {
 	return errors.Join(
 		r.controller.Watch(queue.OptionalKind(machines, &machinev1beta1.Machine{}, r.once(), queue.Changed(machineLook))),
@@ -52,14 +52,14 @@ func (r *Reconciler) WatchMachines(machines cache.Cache) error {
 	)
 }
 
-// once asks for one look for all that changes within a short time, longer where a look takes long.
+// once enqueues one reconcile for all changes within a short time. The time is longer if a reconcile takes long.
 func (r *Reconciler) once() handler.EventHandler {
 	return queue.EnqueueAfter(ctrl.Request{}, func() time.Duration {
 		return min(LongestGathering, max(queue.MinDelay, idleShare*time.Duration(r.took.Load())))
 	})
 }
 
-// byOthers lets through what was not written by the last look itself.
+// byOthers filters out updates that the last review wrote.
 func (r *Reconciler) byOthers() predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		written, _ := r.Gate.reviewed.Load().(string)
@@ -67,7 +67,7 @@ func (r *Reconciler) byOthers() predicate.Funcs {
 	}}
 }
 
-// unlessNew leaves out an object that is new and of which nothing counts yet.
+// unlessNew filters out new objects that do not count yet.
 func unlessNew[T client.Object](countsNot func(T) bool) predicate.Funcs {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {
 		object, ok := e.Object.(T)
@@ -75,17 +75,18 @@ func unlessNew[T client.Object](countsNot func(T) bool) predicate.Funcs {
 	}}
 }
 
-// joining reports whether a Node was not proven since it is registered: whatever its kubelet says, it takes no pods. If
-// its host was in service before, it counts as unavailable, because its former Node is gone.
+// joining reports whether a Node has not been verified since its registration. Regardless of the kubelet's reports,
+// no pods are scheduled to this Node. If the host was in service before, it counts as unavailable, because the
+// former Node no longer exists.
 func joining(n *corev1.Node) bool { return nodeidentity.Unproven(n) }
 
-// unproven reports whether an instance had no node in service yet, as far as it knows itself. One that was made again
-// for a node in service learns whose Node it has.
+// unproven reports whether an instance had no node in service yet, according to its status. A recreated instance of
+// a node in service finds the Node later.
 func unproven(i *v1alpha1.WindowsInstance) bool {
 	return i.Status.Version == "" && i.Status.FailedChange == nil && ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).UID == ""
 }
 
-// A fleet that joins changes its Nodes and instances by the dozen until they count.
+// A joining fleet changes dozens of Nodes and instances before they count.
 func nodeLook(n *corev1.Node) any {
 	if joining(n) {
 		return nil

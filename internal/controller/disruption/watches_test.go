@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 )
 
-// A look reads all of the fleet. A host on its way to its first node is nothing that a decision is made of.
+// A review reads the complete fleet. No decision depends on a host that is not a node yet.
 func TestAHostThatJoinsCausesOneLookWhenItIsProven(t *testing.T) {
 	nodes := predicate.And[client.Object](queue.Changed(nodeLook), unlessNew(joining))
 	instances := predicate.And[client.Object](queue.Changed(instanceLook), unlessNew(unproven))

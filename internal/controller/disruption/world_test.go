@@ -42,7 +42,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Nodes are reported once, and have no kubelets that would go on.
+// Nodes are reported once, and have no running kubelets.
 var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, NodeGracePeriod: time.Hour})
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
@@ -54,18 +54,18 @@ const (
 	condition = "windows-machine-config-operator.v12.1.0"
 )
 
-// world is a real API server with the rights of the operator, and a clock of its own.
+// world is a real API server with the rights of the operator, and a separate clock.
 type world struct {
 	t      *testing.T
 	admin  client.WithWatch
 	rights *rest.Config
 	scheme *runtime.Scheme
 	clock  *clocktesting.FakePassiveClock
-	// ahead is how far the clocks of the hosts are ahead.
+	// ahead is the offset of the host clocks.
 	ahead time.Duration
 }
 
-// pass lets time pass.
+// pass advances the clock.
 func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 func newWorld(t *testing.T) *world {
@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	// The API server keeps whole seconds.
+	// The API server stores full seconds.
 	w := &world{t: t, scheme: runtime.NewScheme(),
 		clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second))}
 	if w.rights, err = r.InstallOperator(t.Context(), ""); err != nil {
@@ -95,7 +95,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// sub returns the world for a subtest. What is in it is removed at the end.
+// sub returns the world for a subtest, with objects that are removed at the end.
 func (w *world) sub(t *testing.T) *world {
 	t.Helper()
 	s := *w
@@ -141,7 +141,7 @@ func (w *world) await(what string, condition func(ctx context.Context) (bool, er
 	}
 }
 
-// host makes a listed host with a node in service.
+// host creates a listed host with a node in service.
 func (w *world) host(name, version string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -150,7 +150,7 @@ func (w *world) host(name, version string) *v1alpha1.WindowsInstance {
 	return w.inService(instance, version)
 }
 
-// set makes a MachineSet.
+// set creates a MachineSet.
 func (w *world) set(name string, replicas int32) *machinev1beta1.MachineSet {
 	w.t.Helper()
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
@@ -161,7 +161,7 @@ func (w *world) set(name string, replicas int32) *machinev1beta1.MachineSet {
 	return set
 }
 
-// machine makes a Machine of a set with a node in service. Once deleted, it stays until it is given up.
+// machine creates a Machine of a set with a node in service. A deleted Machine remains until gone is called.
 func (w *world) machine(set *machinev1beta1.MachineSet, name, version string) *v1alpha1.WindowsInstance {
 	w.t.Helper()
 	made := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
@@ -197,7 +197,7 @@ func (w *world) inService(instance *v1alpha1.WindowsInstance, version string) *v
 	return instance
 }
 
-// report is the kubelet's.
+// report writes the report of a kubelet.
 func (w *world) report(node string, ready bool, kubelet string) {
 	w.t.Helper()
 	status := corev1.ConditionFalse
@@ -213,7 +213,7 @@ func (w *world) report(node string, ready bool, kubelet string) {
 	})
 }
 
-// node changes a Node, of which others change something too.
+// node changes a Node that other clients change too.
 func (w *world) node(name string, change func(*corev1.Node)) {
 	w.t.Helper()
 	node := &corev1.Node{}
@@ -241,7 +241,7 @@ func (w *world) disrupted() []string {
 	return names
 }
 
-// administer writes the policy as an administrator does, and makes it if it is not there.
+// administer writes the policy as an administrator would, and creates it if necessary.
 func (w *world) administer(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	w.t.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
@@ -253,23 +253,23 @@ func (w *world) administer(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	w.check(w.admin.Patch(w.t.Context(), p, client.MergeFrom(from)))
 }
 
-// process is an operator, of which only the gate and its controller run.
+// process is an operator that runs only the gate and its controller.
 type process struct {
 	w *world
 	*disruption.PolicyGate
 	reconciler disruption.Reconciler
 	recorder   *events.FakeRecorder
 	mgr        ctrl.Manager
-	// requests are those to the API server but watches, and writes those of them that write.
+	// requests counts the requests to the API server except watches, and writes counts the writing requests.
 	requests, writes atomic.Int64
 	server           string
-	// configuration is what all nodes are to have.
+	// configuration is the desired settings of all nodes.
 	configuration string
-	// refuse is what each request to make something is answered, nil when it is not refused.
+	// refuse is the error of each create request; nil if requests are not refused.
 	refuse *apierrors.StatusError
 }
 
-// start starts an operator. run also runs the controller; else the test does.
+// start starts an operator. If run is true, the controller runs; otherwise the test reconciles.
 func (w *world) start(name string, run bool) *process {
 	w.t.Helper()
 	p := &process{w: w, recorder: events.NewFakeRecorder(10000), server: "v1.35.1"}
@@ -369,7 +369,7 @@ func (p *process) reconcile() ctrl.Result {
 	return result
 }
 
-// events are those since it was asked last, that have this reason.
+// events returns the events with the given reason since the last call.
 func (p *process) events(reason string) (found []string) {
 	for len(p.recorder.Events) > 0 {
 		if e := <-p.recorder.Events; strings.Contains(e, " "+reason+" ") {
@@ -379,7 +379,7 @@ func (p *process) events(reason string) (found []string) {
 	return found
 }
 
-// metric returns the value of a metric, over all its labels.
+// metric returns the value of a metric, over all labels.
 func metric(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -396,7 +396,7 @@ func metric(t *testing.T, name string) (sum float64) {
 	return sum
 }
 
-// deleteMachine asks for the deletion of an instance's Machine.
+// deleteMachine requests the deletion of an instance's Machine.
 func (w *world) deleteMachine(instance *v1alpha1.WindowsInstance) *machinev1beta1.Machine {
 	w.t.Helper()
 	machine := &machinev1beta1.Machine{}
@@ -406,7 +406,7 @@ func (w *world) deleteMachine(instance *v1alpha1.WindowsInstance) *machinev1beta
 	return machine
 }
 
-// gone ends a Machine that is being deleted, with its Node and instance.
+// gone completes the deletion of a Machine, with its Node and instance.
 func (w *world) gone(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) {
 	w.t.Helper()
 	w.check(w.admin.Get(w.t.Context(), client.ObjectKeyFromObject(machine), machine))

@@ -1,5 +1,5 @@
-// Package fleet reads the Windows nodes of a cluster from the API server, with the instances, Machines and MachineSets
-// that they belong to, and finds which of these belong together. It decides nothing and writes nothing.
+// Package fleet reads the Windows nodes of a cluster from the API server, together with their instances, Machines and
+// MachineSets, and relates these objects to each other. The package makes no decisions and writes nothing.
 package fleet
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Fleet is what the API server had when it was read. Nobody may change it.
+// Fleet is a snapshot of the API server. Callers must not modify a Fleet.
 type Fleet struct {
 	Instances   []v1alpha1.WindowsInstance
-	Nodes       []corev1.Node // those of Windows
+	Nodes       []corev1.Node // Windows nodes only
 	Machines    []machinev1beta1.Machine
 	MachineSets []machinev1beta1.MachineSet
 
@@ -26,12 +26,12 @@ type Fleet struct {
 	nodes     map[string]*corev1.Node
 	machines  map[types.UID]*machinev1beta1.Machine
 	sets      map[types.UID]*machinev1beta1.MachineSet
-	// owners are the instances by the UIDs of their Machines.
+	// owners holds the instances by the UIDs of their Machines.
 	owners map[types.UID]*v1alpha1.WindowsInstance
 }
 
-// Read reads the fleet. It reads instances from the operator's namespace. A cluster without the Machine API has neither
-// Machines nor MachineSets.
+// Read reads the fleet, with the instances in the operator's namespace. A cluster without the Machine API has
+// neither Machines nor MachineSets.
 func Read(ctx context.Context, live client.Reader, namespace string) (*Fleet, error) {
 	var instances v1alpha1.WindowsInstanceList
 	var nodes corev1.NodeList
@@ -78,24 +78,24 @@ func (f *Fleet) index() {
 	}
 }
 
-// Instance returns the instance of that name; nil if there is none.
+// Instance returns the instance with the name; nil if none exists.
 func (f *Fleet) Instance(name string) *v1alpha1.WindowsInstance { return f.instances[name] }
 
-// InstanceOf returns the instance of a Machine; nil if there is none.
+// InstanceOf returns the instance of a Machine; nil if none exists.
 func (f *Fleet) InstanceOf(machine *machinev1beta1.Machine) *v1alpha1.WindowsInstance {
 	return f.owners[machine.UID]
 }
 
-// Node returns the Windows Node of that name; nil if there is none.
+// Node returns the Windows Node with the name; nil if none exists.
 func (f *Fleet) Node(name string) *corev1.Node { return f.nodes[name] }
 
-// NodeOf returns the Node of an instance; nil if there is none.
+// NodeOf returns the Node of an instance; nil if none exists.
 func (f *Fleet) NodeOf(instance *v1alpha1.WindowsInstance) *corev1.Node {
 	return f.nodes[f.NodeName(instance)]
 }
 
-// NodeName returns the name of the Node of an instance: the one that it has claimed; for a Machine that an operator
-// before version 12 has configured, the one that its Machine has; "" while neither has one.
+// NodeName returns the name of the Node that an instance has claimed. Without a claim, it returns the Node of
+// the Machine, for a Machine configured by a legacy operator (before version 12); "" if both are missing.
 func (f *Fleet) NodeName(instance *v1alpha1.WindowsInstance) string {
 	if reference := instance.Status.NodeRef; reference != nil && reference.Name != "" {
 		return reference.Name
@@ -106,7 +106,7 @@ func (f *Fleet) NodeName(instance *v1alpha1.WindowsInstance) string {
 	return ""
 }
 
-// MachineOf returns the Machine of an instance; nil if the instance has none, or the Machine is gone.
+// MachineOf returns the Machine of an instance; nil if the instance has none, or the Machine no longer exists.
 func (f *Fleet) MachineOf(instance *v1alpha1.WindowsInstance) *machinev1beta1.Machine {
 	if instance.Spec.Source.Machine == nil {
 		return nil
@@ -114,7 +114,7 @@ func (f *Fleet) MachineOf(instance *v1alpha1.WindowsInstance) *machinev1beta1.Ma
 	return f.machines[instance.Spec.Source.Machine.UID]
 }
 
-// SetOf returns the MachineSet that would make a Machine again; nil if there is none.
+// SetOf returns the MachineSet that would replace a deleted Machine; nil if none exists.
 func (f *Fleet) SetOf(machine *machinev1beta1.Machine) *machinev1beta1.MachineSet {
 	if owner := metav1.GetControllerOf(machine); owner != nil {
 		return f.sets[owner.UID]
@@ -122,8 +122,8 @@ func (f *Fleet) SetOf(machine *machinev1beta1.Machine) *machinev1beta1.MachineSe
 	return nil
 }
 
-// SetName returns the name of the MachineSet that controls the Machine of an instance, also if that set is gone; "" if
-// there is none.
+// SetName returns the name of the MachineSet that controls the Machine of an instance, even if the MachineSet
+// no longer exists; "" if there is none.
 func (f *Fleet) SetName(instance *v1alpha1.WindowsInstance) string {
 	machine := f.MachineOf(instance)
 	if machine == nil {
@@ -135,7 +135,7 @@ func (f *Fleet) SetName(instance *v1alpha1.WindowsInstance) string {
 	return ""
 }
 
-// NodeNameOf returns the name of the Node of a Machine; "" before it has one.
+// NodeNameOf returns the name of the Node of a Machine; "" if the Machine has no Node yet.
 func NodeNameOf(machine *machinev1beta1.Machine) string {
 	if machine.Status.NodeRef == nil {
 		return ""

@@ -10,9 +10,9 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// ListMachines lists the Machines or the MachineSets of the cluster. A cluster without the Machine API has none, which
-// discovery must confirm: an API server also answers 404 for a moment while it sets its custom resources up. An instance
-// that belongs to a Machine contradicts discovery.
+// ListMachines lists the Machines or the MachineSets of the cluster. A cluster without the Machine API has
+// neither. Discovery must confirm the absence: an API server also briefly responds with 404 while it sets up
+// its custom resources. An instance that belongs to a Machine contradicts discovery.
 func ListMachines(ctx context.Context, live client.Reader, into client.ObjectList, instances []v1alpha1.WindowsInstance) error {
 	err := live.List(ctx, into, client.InNamespace(v1alpha1.MachineNamespace))
 	if !meta.IsNoMatchError(err) {

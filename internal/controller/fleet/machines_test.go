@@ -22,7 +22,7 @@ import (
 func TestMachinesThatCannotBeListedDoNotCountAsAbsent(t *testing.T) {
 	kind := schema.GroupKind{Group: machinev1beta1.GroupVersion.Group, Kind: "Machine"}
 	unserved := &meta.NoKindMatchError{GroupKind: kind}
-	// The answer of an API server without a handler for the resource.
+	// The response of an API server without a handler for the resource.
 	notFound := apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{Group: kind.Group, Resource: "machines"}, "", "404 page not found", 0, true)
 	instanceOf := func(state v1alpha1.DesiredState, source v1alpha1.Source) *v1alpha1.WindowsInstance {
 		return &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "win-1"},

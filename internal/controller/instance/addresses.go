@@ -13,23 +13,24 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// addresses notices that a host has moved: the kubelet of a host that has another address keeps reporting the former
-// one, and reports Ready. Only a connection tells where the host is, and its pinned host key whether it is the same.
+// addresses detects that a host has moved. The kubelet of a host with a new address keeps reporting the former
+// address, and reports Ready. Only a connection shows the location of the host, and the pinned host key
+// identifies the host.
 type addresses struct {
-	// lookUp resolves a DNS name; nil means that nobody looks.
+	// lookUp resolves a DNS name; nil disables the detection.
 	lookUp func(ctx context.Context, name string) ([]string, error)
 	// jitter returns a number in [0,1).
 	jitter func() float64
 }
 
 const (
-	// nameRecheck is how often the DNS name of a host in service is looked up.
+	// nameRecheck is the interval between lookups of the DNS name of a host in service.
 	nameRecheck = 10 * time.Minute
 )
 
-// moved reports whether the address of an instance leads to another IP address than the one at which its host was
-// reached last. A name server that does not answer moves nothing. An address that cannot belong to a host counts only if
-// the name has no other one, as for the dialer: the operator then reports it.
+// moved reports whether the address of an instance resolves to an IP address other than the last one used. A name
+// server that does not respond is not a move. An address that cannot belong to a host is only considered if the
+// name has no other address, as in the dialer. The operator then reports the address.
 func (a addresses) moved(s *scope.Scope) (bool, *result.Result) {
 	instance, host := s.Instance, s.Instance.Status.Host
 	if host == nil || host.LastReachedAddress == "" {
@@ -59,8 +60,8 @@ func (a addresses) moved(s *scope.Scope) (bool, *result.Result) {
 	return s.Session.Moved, nil
 }
 
-// nextLook returns when the instance is to be looked at again because its name may lead elsewhere; zero for an IP
-// address. The looks at many names are spread.
+// nextLook returns the delay before the next lookup of the instance's name; zero for an IP address. The lookups
+// of many names are spread.
 func (a addresses) nextLook(instance *v1alpha1.WindowsInstance) time.Duration {
 	if !named(instance) || a.lookUp == nil {
 		return 0

@@ -61,7 +61,7 @@ func TestWhenAHostHasMoved(t *testing.T) {
 	}
 }
 
-// The kubelet of a host with another address reports Ready all the same. R-077
+// The kubelet of a host with a new address still reports Ready. R-077
 func TestAHostWhoseNameLeadsElsewhereIsLookedAtAgain(t *testing.T) {
 	x, h, _ := nodeInService(t, "None", func(o *fake.Options) {})
 	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Address = "win.example.com" })

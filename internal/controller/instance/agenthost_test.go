@@ -30,16 +30,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// agentHost is a simulated host on which the real agent runs.
+// agentHost is a simulated host that runs the real agent.
 type agentHost struct {
 	t       *testing.T
 	machine *fake.Machine
 	server  *winhost.Host
-	address atomic.Value // string: where it listens now
+	address atomic.Value // string: the listen address
 	off     bool
 }
 
-// withAgent puts a host with the real agent in the place of the trial's.
+// withAgent replaces the host of the trial with a host that runs the real agent.
 func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
 	x.t.Helper()
 	h := &agentHost{t: x.t}
@@ -80,7 +80,7 @@ func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
 	return h
 }
 
-// everywhere is a network in which every name resolves and every address answers.
+// everywhere is a network in which every name resolves and every address responds.
 type everywhere struct{}
 
 func (everywhere) LookupHost(context.Context, string) ([]string, error) {
@@ -92,7 +92,7 @@ func (everywhere) DialContext(context.Context, string, string) (net.Conn, error)
 	return here, there.Close()
 }
 
-// program is what an executable of the trial's payload does: agents are the agent itself, others idle.
+// program returns the program for an executable of the trial's payload: the agent itself, or an idle program.
 func (x *trial) program(content []byte) (fake.Program, error) {
 	if !strings.HasPrefix(string(content), "wicd.exe") {
 		return func(ctx context.Context, _ *fake.Process) int { <-ctx.Done(); return 0 }, nil
@@ -105,7 +105,7 @@ func (x *trial) program(content []byte) (fake.Program, error) {
 	}, nil
 }
 
-// commands returns the command lines that were run, in order.
+// commands returns the command lines in order.
 func (h *agentHost) commands() []string {
 	var lines []string
 	for _, entry := range h.machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindCommand }) {
@@ -114,7 +114,7 @@ func (h *agentHost) commands() []string {
 	return lines
 }
 
-// execs returns the verbs of these.
+// execs returns the agent commands in order.
 func (h *agentHost) execs() []string {
 	var verbs []string
 	for _, line := range h.commands() {
@@ -130,11 +130,11 @@ func (h *agentHost) logins() int {
 	return len(h.machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindLogin }))
 }
 
-// has puts a spec on the host as an earlier apply has left it.
+// has stores a spec on the host, as after an earlier apply.
 func (h *agentHost) has(spec nodespec.NodeSpec) {
 	h.t.Helper()
 	data, err := spec.Encode()
-	for _, folder := range []string{nodespec.Root, nodespec.AgentRoot} { // closed, or an agent takes what is in them for a stranger's
+	for _, folder := range []string{nodespec.Root, nodespec.AgentRoot} { // restricted, because the content of open directories counts as foreign
 		err = errors.Join(err, h.machine.Host().Tree.MakeDirectory(h.t.Context(), folder, host.AccessAdministrators))
 	}
 	err = errors.Join(err, h.machine.Drive().WriteFile(nodespec.SpecPath, data))
@@ -146,7 +146,7 @@ func (h *agentHost) has(spec nodespec.NodeSpec) {
 	}
 }
 
-// certificate returns the one in use of an identity; nil when there is none.
+// certificate returns the current certificate of an identity; nil for none.
 func (h *agentHost) certificate(identity nodespec.Identity) *x509.Certificate {
 	h.t.Helper()
 	data, err := h.machine.Drive().ReadFile(identity.Path(nodespec.CurrentCertificate))
@@ -161,8 +161,8 @@ func (h *agentHost) certificate(identity nodespec.Identity) *x509.Certificate {
 	return certificate
 }
 
-// signs makes the API server sign what is approved, for so long or as long as was asked for, as the cluster's signers
-// do. It returns what was signed, by signer.
+// signs makes the API server sign approved requests, with the given or the requested lifetime, as the cluster's
+// signers do. The signed requests are returned by signer.
 func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest {
 	x.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -209,8 +209,8 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 	return signed
 }
 
-// onAzure gives the instance a node on which cloud-node-manager has a certificate of its own, which was issued at noon
-// for so long.
+// onAzure configures the instance as a node with a separate certificate for cloud-node-manager, issued at noon
+// with the given lifetime.
 func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
 	return x.onAzureAs(ofMachine(), life)
 }
@@ -230,7 +230,7 @@ func (x *trial) onAzureAs(instance *v1alpha1.WindowsInstance, life time.Duration
 	}
 	h := x.withAgent()
 	h.has(spec)
-	x.forgetHostKey() // that of this host is pinned at the first contact
+	x.forgetHostKey() // the key of this host is pinned at the first contact
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
 		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager,
 			noon, noon.Add(life))}
@@ -238,7 +238,7 @@ func (x *trial) onAzureAs(instance *v1alpha1.WindowsInstance, life time.Duration
 	return h, spec.Identities[0]
 }
 
-// untilDue lets time pass until the instance's certificate is to be renewed.
+// untilDue advances the clock until the instance's certificate is due for renewal.
 func (x *trial) untilDue() {
 	x.t.Helper()
 	x.clock.SetTime(x.instance().Status.Certificates[0].RenewAt.Time)

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/metric"
 )
 
-// spent returns how often a phase was measured, and for how many seconds.
+// spent returns the number of measurements of a phase and their sum in seconds.
 func spent(t *testing.T, phase string) (count uint64, seconds float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// meddling is an API server in which something happens while instances are listed.
+// meddling is an API server on which a change happens while instances are listed.
 type meddling struct {
 	client.Reader
 	meddle func()
@@ -26,7 +26,7 @@ func (m meddling) List(ctx context.Context, list client.ObjectList, options ...c
 	return err
 }
 
-// For others, the claim of a paused instance counts no more, unless it is confirmed.
+// Other instances ignore the claim of a paused instance, unless the claim is confirmed.
 func TestAClaimIsNotConfirmedAfterItsInstanceWasPaused(t *testing.T) {
 	for name, paused := range map[string]bool{"the instance is paused meanwhile": true, "nothing happens meanwhile": false} {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestAClaimIsNotConfirmedAfterItsInstanceWasPaused(t *testing.T) {
 	}
 }
 
-// An operator was killed after it had written the claim of a host that does not come back. Its entry is removed, and
-// the host of the older entry has the name.
+// An operator was killed after it had written the claim of a host that never returned. The entry of the host is
+// removed, and the host of the older entry has the name.
 func TestAnAbandonedClaimHoldsUpNoOlderInstance(t *testing.T) {
 	younger := listed()
 	younger.Name, younger.UID, younger.Spec.DesiredState = "younger", "younger-uid", v1alpha1.DesiredStateRemoved

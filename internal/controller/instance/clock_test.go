@@ -17,7 +17,8 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// A host is looked at two minutes after the operator saw its node NotReady, whatever time the kubelet gives.
+// A host is checked two minutes after the operator observed its node NotReady, regardless of the kubelet's
+// timestamps.
 func TestAHostsClockDoesNotDelayItsRepair(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"a right clock": 0, "two hours ahead": 2 * time.Hour,
 		"two hours behind": -2 * time.Hour, "in the year 2096": 70 * year} {
@@ -166,7 +167,7 @@ func TestTheRemarkAboutAClockEndsWithItsFault(t *testing.T) {
 	})
 }
 
-// A node in service is not held up by its clock. If its agent does not take a certificate, the clock is the reason.
+// A wrong clock does not block a node in service. If the agent rejects a certificate, the clock is the reason.
 func TestTheClockOfANodeExplainsARefusedCertificate(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(ofMachine(), x.key.Hash())

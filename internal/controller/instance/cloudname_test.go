@@ -42,7 +42,7 @@ func (x *trial) create(instance *v1alpha1.WindowsInstance) {
 	}
 }
 
-// settled reconciles until the way to the host stands still, at most so often.
+// settled reconciles until the node name is confirmed, at most eleven times.
 func (x *trial) settled() *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	instance, _ := x.reconcile()
@@ -121,7 +121,8 @@ func TestAHostThatTakesTheNameOfAnothersMachineGetsNoCertificate(t *testing.T) {
 	}
 }
 
-// An earlier version has named nodes on AWS after their computers. Under another name they would be second nodes.
+// An earlier version named nodes on AWS after their computers. Under another name, the hosts would become second
+// nodes.
 func TestANodeThatIsOneAlreadyKeepsItsName(t *testing.T) {
 	for name, metadata := range map[string]map[string]string{"the cloud gives the machine another": {"AWS": cloudName},
 		"the cloud does not say": nil} {
@@ -144,12 +145,12 @@ func TestANodeThatIsOneAlreadyKeepsItsName(t *testing.T) {
 	}
 }
 
-// Operators before version 12 had nodes on AWS named by their private DNS names. R-153, D-7
+// Operators before version 12 named nodes on AWS by their private DNS names. R-153, D-7
 func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
 	node := olderNode()
 	node.Name = cloudName
 	node.Labels[v1alpha1.LabelBYOH] = "true"
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.128.7"}} // where the host was reached
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.128.7"}} // the last reached address
 	x := newTrial(t, listed(), node)
 	x.withAgent(toldByAWS)
 	instance := x.settled()
@@ -162,8 +163,8 @@ func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
 	}
 }
 
-// With another domain in the VPC's DHCP options the cloud tells another name. Under it the host would be a second node,
-// and the first would be neither drained nor counted.
+// With another domain in the DHCP options of the VPC, the cloud reports another name. Under that name, the host
+// would be a second node, and the first node would be neither drained nor counted.
 func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 	metadata := map[string]string{"AWS": machine}
 	x, h, gate := nodeInService(t, "AWS", func(o *fake.Options) { o.Metadata = metadata })

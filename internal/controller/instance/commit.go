@@ -18,8 +18,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// commit ends a reconcile whose status was written: it releases the disruption slot, keeps the session and the knowledge of the
-// host, records the events, and begins the job. Nothing of that happens if the decision to begin a job was made on an old version.
+// commit ends a reconcile after the write of the status: it releases the disruption slot, stores the session and
+// the knowledge of the host, records the events, and starts the job. None of these happen if the decision to
+// start a job was based on an old version.
 func (r *Reconciler) commit(ctx context.Context, rooms *rooms, s *scope.Scope, next ctrl.Result, quiet time.Duration) (ctrl.Result, error) {
 	if s.Host.Requested() && !s.Wrote && !s.Silent {
 		if current, err := r.isCurrent(ctx, s); err != nil {
@@ -28,7 +29,7 @@ func (r *Reconciler) commit(ctx context.Context, rooms *rooms, s *scope.Scope, n
 			return r.decideAgain(client.ObjectKeyFromObject(s.Instance), s.Session)
 		}
 	}
-	if s.LeavesGate { // before anything is noted: after an error, all is decided again
+	if s.LeavesGate { // first, because after an error everything is decided again
 		if err := r.Gate.Release(ctx, s.Instance.Name); err != nil {
 			return ctrl.Result{}, fmt.Errorf("release the disruption slot of WindowsInstance %s: %w", s.Instance.Name, err)
 		}
@@ -54,22 +55,23 @@ func (r *Reconciler) commit(ctx context.Context, rooms *rooms, s *scope.Scope, n
 	return next, nil
 }
 
-// QuietWait is how long an operator waits for a Node before the status shows it: a kubelet registers, has its pod subnet and reports
-// within seconds.
+// QuietWait is the time that the operator waits for a Node before the status reports the wait. A kubelet
+// registers, gets its pod subnet and reports within seconds.
 const QuietWait = 10 * time.Second
 
-// ListPatience is how long an operator's reconcile waits for a list of the API server. A fleet's takes longer, and then all reconciles
-// that need it wait without a worker.
+// ListPatience is the time that a reconcile waits for a list from the API server. The list of a fleet takes
+// longer. The reconciles that need the list then wait without a worker.
 const ListPatience = 50 * time.Millisecond
 
-// minimalWait is the shortest wait that is requested of controller-runtime: none would be no wait at all.
+// minimalWait is the minimum delay requested from controller-runtime, because a zero delay does not requeue.
 const minimalWait = 10 * time.Millisecond
 
-// recent is how long a version that the API server was seen to have counts as its present one.
+// recent is the maximum age of the last seen version of an object to count as current.
 const recent = time.Second
 
-// isCurrent reports whether the API server has the version of the instance that the reconcile has decided on, because the cache may
-// be old. It is asked before a job that changes the host, and before the first job on a version, unless the status was written.
+// isCurrent reports whether the reconcile has used the current version of the instance, because the cache may be
+// stale. The check precedes a job that changes the host and the first job on a version, unless the status was
+// written.
 func (r *Reconciler) isCurrent(ctx context.Context, s *scope.Scope) (bool, error) {
 	now := r.Clock.Now()
 	if s.Session.Proven == s.Stored.ResourceVersion && (!s.Host.RequestsChange() || now.Sub(s.Session.ProvenAt) < recent) {
@@ -86,9 +88,9 @@ func (r *Reconciler) isCurrent(ctx context.Context, s *scope.Scope) (bool, error
 	return true, nil
 }
 
-// follow is the reconcile of an instance whose job runs: it stops the job if something else is wanted, restores what the operator
-// owns on the Node, and shows progress. It requests no other reconcile: the delay before a retry counts from the end of the job, and
-// the queue keeps the earliest of several delays.
+// follow reconciles an instance with a running job. It stops the job if the desired state has changed, reverts
+// drift on the Node, and writes progress. There is no requeue, because the delay before a retry counts from the
+// end of the job, and the queue keeps the shortest delay.
 func (r *Reconciler) follow(ctx context.Context, rooms *rooms, s *scope.Scope, running *hostjobs.Progress) (ctrl.Result, error) {
 	if cause := running.Wanted.Unwanted(hostjobs.WantedOf(s.Instance)); cause != nil && running.Stopped == nil {
 		r.Jobs.Stop(client.ObjectKeyFromObject(s.Instance), cause)

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// configuration is what all nodes are to run with now.
+// configuration returns the digest of the current configuration of all nodes.
 func (x *trial) configuration() string {
 	x.t.Helper()
 	wanted := x.rooms().specs.Configuration(*x.facts)
@@ -43,7 +43,7 @@ func TestTheStatusHasTheSettingsThatTheNodeWasProvenWith(t *testing.T) {
 	if instance.Status.ConfigurationDigest != wanted {
 		t.Errorf("when it is done: %q, want %q", instance.Status.ConfigurationDigest, wanted)
 	}
-	// An operator that did not write it was here before.
+	// An earlier version of the operator did not write the digest.
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.ConfigurationDigest = "" })
 	dials := x.dials()
 	if instance, _ = x.reconcile(); instance.Status.ConfigurationDigest != wanted || x.dials() > dials {
@@ -61,7 +61,7 @@ func TestAHostThatIsBeingChangedIsSaidToBe(t *testing.T) {
 	}
 }
 
-// A node that does not work because of the settings that it was given has failed with these: others must not follow it.
+// A node that fails because of new settings blocks the rollout of these settings to other nodes.
 func TestANodeThatNewSettingsHaveBrokenHasFailedWithThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*trial)
@@ -94,7 +94,7 @@ func TestANodeThatNewSettingsHaveBrokenHasFailedWithThem(t *testing.T) {
 	}
 }
 
-// The other nodes wait for the first one with the settings also while it is tried again because of something else.
+// The other nodes wait for the first node with the settings, even while that node is retried for another reason.
 func TestAFailureIsForgottenWithTheSettingsAndNotBefore(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*trial)

@@ -1,5 +1,5 @@
-// Package instance moves each WindowsInstance: it turns the host into a node of the cluster, keeps it one, and gives it
-// back.
+// Package instance reconciles WindowsInstances. It configures the host as a node of the cluster, maintains the
+// node, and restores the host.
 package instance
 
 import (
@@ -47,16 +47,16 @@ import (
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=cloud-private-key,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// ClusterSource returns the present facts of the cluster, or why they cannot be read.
+// ClusterSource returns the current facts of the cluster, or the reason why they cannot be read.
 type ClusterSource interface {
 	Current() (nodespec.Cluster, error)
 }
 
-// Reconciler moves one WindowsInstance at a time toward its desired state. It is safe for concurrent use on different
-// instances.
+// Reconciler reconciles one WindowsInstance at a time toward its desired state. Concurrent use on different
+// instances is safe.
 type Reconciler struct {
 	Client client.Client
-	// Live reads the API server and not the cache, for decisions that must not be stale.
+	// Live reads from the API server instead of the cache, for decisions that must not be stale.
 	Live      client.Reader
 	Clientset kubernetes.Interface // for the drain library
 	Events    events.EventRecorder
@@ -64,27 +64,27 @@ type Reconciler struct {
 	Namespace string
 	// Version is the operator's version, written to nodes and instances when they are configured.
 	Version string
-	// Line is the line of releases that the operator is of.
+	// Line is the release line of the operator.
 	Line    support.ReleaseLine
 	Cluster ClusterSource
 	Payload *payload.Payload
-	// Jobs works on the hosts.
+	// Jobs runs work on the hosts.
 	Jobs *hostjobs.Runner
-	// Gate is asked before a node in service is disturbed.
+	// Gate decides on the disruption of a node in service.
 	Gate disruption.Gate
-	// Dial tries ports of hosts.
+	// Dial connects to ports of hosts.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// LookUp resolves DNS names of hosts; nil means that changes of their addresses are not noticed.
+	// LookUp resolves DNS names of hosts. If nil, address changes are not detected.
 	LookUp func(ctx context.Context, name string) ([]string, error)
 	Log    nodespec.LogSettings
-	// PauseImage is the image of the container that holds a pod's network; empty for that of the NodeSpec.
+	// PauseImage is the image of the container that holds a pod's network; empty for the default of the NodeSpec.
 	PauseImage string
 	Debug      bool
-	// Quiet is how long a wait for a Node lasts before the status shows it; see QuietWait.
+	// Quiet is the duration of a wait for a Node before the status reports the wait; see QuietWait.
 	Quiet time.Duration
-	// Patience is how long a reconcile waits for a list of the API server; see ListPatience.
+	// Patience is the time that a reconcile waits for a list from the API server; see ListPatience.
 	Patience time.Duration
-	// Jitter spreads retries: it returns a number in [0,1).
+	// Jitter returns a number in [0,1) that spreads retries.
 	Jitter func() float64
 
 	sessions  scope.Sessions
@@ -94,15 +94,16 @@ type Reconciler struct {
 	written   nodes.Written
 }
 
-// conflictDelay is how soon an instance is reconciled again that another client has changed meanwhile, and mostConflicts how often
-// in a row the cache is read first.
+// conflictDelay is the delay before a reconcile after a conflict with another client. mostConflicts is the
+// maximum number of consecutive conflicts before the API server is read instead of the cache.
 const (
 	conflictDelay = 200 * time.Millisecond
 	mostConflicts = 3
 )
 
-// Reconcile runs the phases of the instance's desired state until one must wait or fails. It writes the status, leaves the gate if
-// the disruption of the node has ended, and begins at most one job, in this order. A job's end triggers the next reconcile.
+// Reconcile runs the phases of the instance's desired state until a phase must wait or fails. It then writes the
+// status, releases the disruption slot if the disruption has ended, and starts at most one job. The end of a job
+// triggers the next reconcile.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	instance, session, err := r.read(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
@@ -117,11 +118,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return r.follow(ctx, rooms, s, running)
 	}
 	next := r.runPhases(ctx, rooms, s)
-	if errors.Is(ctx.Err(), context.Canceled) { // the operator ends: what was cut off by that is no failure
+	if errors.Is(ctx.Err(), context.Canceled) { // the operator stops: an interrupted request is not a failure
 		return ctrl.Result{}, nil
 	}
 	quiet, err := rooms.status.Write(ctx, s)
-	if apierrors.IsConflict(err) { // decided on an older version: decide again
+	if apierrors.IsConflict(err) { // decided on an old version
 		return r.decideAgain(request.NamespacedName, session)
 	}
 	if err != nil {
@@ -130,8 +131,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.commit(ctx, rooms, s, next, quiet)
 }
 
-// read returns the instance and its session: from the cache, or as this operator has written it last if that is newer. After several
-// conflicts it reads the API server.
+// read returns the instance and its session. The instance is read from the cache, unless the last version written
+// by this operator is newer. After several conflicts, the instance is read from the API server.
 func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*v1alpha1.WindowsInstance, *scope.Session, error) {
 	instance := &v1alpha1.WindowsInstance{}
 	if err := r.Client.Get(ctx, name, instance); err != nil {
@@ -152,13 +153,14 @@ func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*v1al
 	return instance, session, nil
 }
 
-// decideAgain requests another reconcile after a write that was refused. What was decided, and what was noted of it, is dropped.
+// decideAgain requests another reconcile after a conflict. The decision and the changes to the session are
+// dropped.
 func (r *Reconciler) decideAgain(name types.NamespacedName, dropped *scope.Session) (ctrl.Result, error) {
 	r.sessions.Conflict(name.Name, dropped)
 	return ctrl.Result{RequeueAfter: conflictDelay}, nil
 }
 
-// runPhases runs the phases, and returns when the instance is to be looked at again.
+// runPhases runs the phases, and returns the delay before the next reconcile.
 func (r *Reconciler) runPhases(ctx context.Context, rooms *rooms, s *scope.Scope) ctrl.Result {
 	goOnWithAgentCheck(s, r.Clock.Now())
 	for _, phase := range rooms.phases(s.Instance) {
@@ -181,23 +183,24 @@ func (r *Reconciler) runPhases(ctx context.Context, rooms *rooms, s *scope.Scope
 	return rooms.renew.lookAgain(s, ctrl.Result{})
 }
 
-// forget drops what is held in memory for an instance that is gone.
+// forget drops the in-memory state of a deleted instance.
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.sessions.Drop(name.Name)
 	r.Jobs.Forget(name)
 }
 
-// maxLogMessage limits a message in the log, in bytes. Some messages quote a host, and each attempt logs one.
+// maxLogMessage is the maximum size of a log message, in bytes. Some messages quote a host, and each attempt logs
+// one.
 const maxLogMessage = 2 * result.LongestMessage
 
-// whenBlocked says when to look at the instance again, and logs what an administrator would want to find in the log.
+// whenBlocked returns the delay before the next reconcile, emits events, and logs the result.
 func (r *Reconciler) whenBlocked(ctx context.Context, events status.Recorder, s *scope.Scope) ctrl.Result {
 	o := s.Result
 	switch o.Outcome {
 	case result.NothingToDo:
 		s.Session.Attempts = 0
 		return ctrl.Result{RequeueAfter: untilNextLook(o)}
-	case result.Working: // its end triggers the next reconcile
+	case result.Working: // the end of the job triggers the next reconcile
 		return ctrl.Result{}
 	case result.Again:
 		return ctrl.Result{RequeueAfter: minimalWait}
@@ -205,7 +208,7 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events status.Recorder, s 
 	if o.Reason != s.Before {
 		s.Session.Unreported = o.Reason
 	}
-	if o.Outcome.IsNews() && o.Reason == s.Session.Unreported { // a wait may turn into a failure with the same reason
+	if o.Outcome.IsNews() && o.Reason == s.Session.Unreported { // a wait may become a failure with the same reason
 		s.Session.Unreported = ""
 		events.Emit(status.StoppedEvent(s.Instance, o))
 		if !s.Works && s.Instance.Status.Version != r.Version && s.Instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
@@ -231,8 +234,8 @@ func (r *Reconciler) whenBlocked(ctx context.Context, events status.Recorder, s 
 	return ctrl.Result{RequeueAfter: delay}
 }
 
-// untilNextLook returns the time after which the instance is reconciled again; zero if an event wakes it. A time that has
-// passed since it was computed is now: controller-runtime would not requeue.
+// untilNextLook returns the delay before the next reconcile; zero to wait for an event. A negative delay means
+// now: controller-runtime would not requeue.
 func untilNextLook(o *result.Result) time.Duration {
 	if o.After < 0 {
 		return time.Second

@@ -14,17 +14,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// delivery brings hosts to NodeSpecs.
+// delivery applies NodeSpecs to hosts.
 type delivery struct {
 	turn   *drain.Turn
 	events status.Recorder
 }
 
-// stepsAgain is how soon an apply is repeated that has left steps undone.
+// stepsAgain is the delay before an apply is repeated that left steps undone.
 const stepsAgain = time.Minute
 
-// apply has the agent bring the host to the spec. The same spec is not applied twice over one connection, unless the
-// agent left steps undone. A node in service is drained first, when its turn has come.
+// apply has the agent configure the host with the spec. The same spec is not applied twice over one connection,
+// unless the agent left steps undone. A node in service is first drained, after acquiring a disruption slot.
 func (d delivery) apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) *result.Result {
 	digest, host := spec.Digest(), s.Host
 	if former, found := host.FormerApply(digest); found {
@@ -36,7 +36,7 @@ func (d delivery) apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeS
 	if host.Applied == digest && done && !spec.HasCertificate() {
 		return nil
 	}
-	// What was applied last to its end is what a node in service was proven with.
+	// The last spec that was applied completely is the spec that a node in service was verified with.
 	fallback := ""
 	if before := host.Facts.Applied; before != digest && s.Instance.Status.NodeRef.UID != "" {
 		fallback = before
@@ -48,7 +48,7 @@ func (d delivery) apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeS
 		if s.Session.Spec != digest && !s.Session.KeepsWait {
 			s.Session.Waiting = ""
 		}
-		// From here on the host may be neither what it was nor what it is to be, also when the cluster changes its mind.
+		// From here on, the state of the host is uncertain, even if the desired state changes again.
 		s.Host.Verified, s.Instance.Status.SpecDigest = nil, ""
 		return inService, nil
 	})
@@ -62,7 +62,7 @@ func (d delivery) apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeS
 	return d.learnApplied(s, applied)
 }
 
-// learnApplied keeps what an apply that has succeeded says of the host.
+// learnApplied records the result of a successful apply.
 func (d delivery) learnApplied(s *scope.Scope, applied hostjobs.Applied) *result.Result {
 	line, host := applied.Line, s.Host
 	if line.Result != nil && line.Result.NoFallback != "" {
@@ -79,7 +79,7 @@ func (d delivery) learnApplied(s *scope.Scope, applied hostjobs.Applied) *result
 		d.events.Emit(status.HostRebootingEvent(s.Instance))
 		return s.BeginRestart()
 	}
-	if line.Result.Plan.Disturbs() { // the agent has refused it, because the node is in service: it must be drained first
+	if line.Result.Plan.Disturbs() { // the agent has refused the plan, because the node is in service and must be drained first
 		host.Applied = ""
 		return result.WriteFirst(v1alpha1.ConditionInstalled)
 	}

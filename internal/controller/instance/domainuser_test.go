@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// domainUsers are accounts of a domain that are members of the host's group Administrators, in both forms.
+// domainUsers are domain accounts in the host's group Administrators, in both forms.
 var domainUsers = []string{`CORP\jane`, "jane.doe@corp.example.com"}
 
 // R-058, R-069, L-20

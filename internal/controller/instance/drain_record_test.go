@@ -28,13 +28,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// drainedByUs is the state of a node whose drain began at noon and is complete.
+// drainedByUs sets the state of a node with a complete drain that began at noon.
 func drainedByUs(node *corev1.Node) {
 	cordonedByUs(node)
 	node.Annotations[v1alpha1.AnnotationDrained] = node.Annotations[v1alpha1.AnnotationCordoned]
 }
 
-// drainingByUs is the state of a node whose drain began at noon and is not complete.
+// drainingByUs sets the state of a node with an incomplete drain that began at noon.
 func drainingByUs(node *corev1.Node) {
 	cordonedByUs(node)
 	node.Annotations[v1alpha1.AnnotationDrained] = v1alpha1.DrainIncomplete
@@ -42,12 +42,13 @@ func drainingByUs(node *corev1.Node) {
 
 func uncordonByHand(node *corev1.Node) { node.Spec.Unschedulable = false }
 
-// holds puts a pod on the node of the trial that must not be evicted. It returns a function that deletes the pod.
+// holds adds a pod that must not be evicted to the node of the trial, and returns a function that deletes the
+// pod.
 func (x *trial) holds(pod string) (deletePod func()) {
 	x.t.Helper()
 	x.addPod(pod)
 	x.onEviction(func(string) error {
-		// Not 429, which the drain library repeats until its time is over.
+		// Not 429, which the drain library retries until its timeout.
 		return apierrors.NewForbidden(corev1.Resource("pods"), pod, errors.New("its budget allows no disruption"))
 	})
 	return func() {
@@ -57,7 +58,7 @@ func (x *trial) holds(pod string) (deletePod func()) {
 	}
 }
 
-// addPod puts a pod on the node of the trial.
+// addPod adds a pod to the node of the trial.
 func (x *trial) addPod(name string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{NodeName: machine}}
 	if err := x.clientset.Tracker().Add(pod); err != nil {
@@ -65,7 +66,7 @@ func (x *trial) addPod(name string) {
 	}
 }
 
-// onEviction answers requests to evict pods.
+// onEviction handles requests to evict pods.
 func (x *trial) onEviction(answer func(pod string) error) {
 	x.clientset.Resources = []*metav1.APIResourceList{
 		{GroupVersion: policyv1.SchemeGroupVersion.String()},
@@ -79,7 +80,7 @@ func (x *trial) onEviction(answer func(pod string) error) {
 	})
 }
 
-// evicts has pods end when they are evicted, after a function was called; nil for none. It returns their names in that order.
+// evicts deletes evicted pods, after a call of before; nil for none. The returned names are in eviction order.
 func (x *trial) evicts(before func(pod string)) *[]string {
 	var evicted []string
 	x.onEviction(func(pod string) error {
@@ -92,8 +93,8 @@ func (x *trial) evicts(before func(pod string)) *[]string {
 	return &evicted
 }
 
-// A change without disruptive steps is applied without a drain. If something disruptive follows before it is verified,
-// the node must be drained for that, however many passes it takes.
+// A change without disruptive steps is applied without a drain. If a disruptive step follows before the
+// verification, the node must be drained for that step, regardless of the number of reconciles.
 func TestADrainThatBeginsInTheMiddleOfAChangeIsNotLeftOut(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	x.changeNode(func(n *corev1.Node) {
@@ -125,8 +126,8 @@ func TestADrainThatBeginsInTheMiddleOfAChangeIsNotLeftOut(t *testing.T) {
 	x.inService(gate)
 }
 
-// The agent has planned a change that pods do not feel, and the host changes before that is applied: a file of kube-proxy is not as it
-// should be, so that kube-proxy must be restarted.
+// The agent has planned a change without disruption of pods. Before the apply, a file of kube-proxy changes on
+// the host, so kube-proxy must be restarted.
 func TestANodeIsDrainedIfItsHostChangesBetweenPlanAndApply(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	x.addPod("web")
@@ -197,8 +198,8 @@ func TestADrainIsRepeatedUntilItIsRecordedAsComplete(t *testing.T) {
 	}
 }
 
-// Pods that come in the middle of a drain, because another client has made the node schedulable, leave before the drain counts as complete:
-// also if the node is unschedulable again by then.
+// Another client uncordons the node during a drain. Pods that arrive then must leave before the drain counts as
+// complete, even if the node has been cordoned again.
 func TestPodsThatComeInTheMiddleOfADrainLeaveToo(t *testing.T) {
 	for name, after := range map[string]func(*corev1.Node){
 		"the node is schedulable":         func(*corev1.Node) {},
@@ -223,7 +224,7 @@ func TestPodsThatComeInTheMiddleOfADrainLeaveToo(t *testing.T) {
 	}
 }
 
-// The list of pods was empty, and another client makes the node schedulable before that is recorded.
+// The list of pods was empty, and another client uncordons the node before that is recorded.
 func TestPodsThatComeAfterTheLastListOfADrainLeaveToo(t *testing.T) {
 	x, h, _ := nodeInService(t, "None")
 	x.changeNode(wantReboot)
@@ -249,7 +250,7 @@ func (x *trial) drains(ctx context.Context, s *scope.Scope) *result.Result {
 	return x.rooms().turn.Drain(ctx, s, x.node(), v1alpha1.CauseUpgrade)
 }
 
-// Nobody knows when the drain of the earlier version ended: this one has all its time.
+// It is unknown when the drain by the earlier version ended, so this drain has the full timeout.
 func TestADrainWithoutARecordHasTheFullDrainTimeoutOnce(t *testing.T) {
 	x, _ := draining(t)
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
@@ -275,7 +276,7 @@ func TestADrainWithoutARecordHasTheFullDrainTimeoutOnce(t *testing.T) {
 	}
 }
 
-// The next pass may come after the user has made the node unschedulable again.
+// The next reconcile may happen after the user has cordoned the node again.
 func TestTheRecordOfADrainGoesWhenAUserMakesTheNodeSchedulable(t *testing.T) {
 	x, _ := draining(t)
 	x.changeNode(drainedByUs)
@@ -291,8 +292,7 @@ func TestTheRecordOfADrainGoesWhenAUserMakesTheNodeSchedulable(t *testing.T) {
 	}
 }
 
-// What waits for an administrator must not keep a node out of service whose host is not touched by what it is drained
-// for.
+// A pause must not keep a node out of service if the change that the node is drained for has not begun.
 func TestANodeThatIsDrainedInTheMiddleOfAHarmlessChangeIsInServiceAgainWhenTheInstanceIsPaused(t *testing.T) {
 	x, gate := draining(t)
 	x.changeNode(drainingByUs)
@@ -302,7 +302,7 @@ func TestANodeThatIsDrainedInTheMiddleOfAHarmlessChangeIsInServiceAgainWhenTheIn
 	x.inService(gate)
 }
 
-// A drain lasts for half a minute: the Machine gets its label meanwhile.
+// A drain lasts half a minute, and the Machine gets its label meanwhile.
 func TestANodeWhoseMachineIsToBeIgnoredDuringItsDrainIsInServiceAgain(t *testing.T) {
 	x, gate := draining(t)
 	x.changeNode(drainingByUs)
@@ -324,7 +324,7 @@ func TestANodeWhoseMachineIsToBeIgnoredDuringItsDrainIsInServiceAgain(t *testing
 	}
 }
 
-// The next instance has no status, so the Node says whose cordon it has.
+// The next instance has no status, so the owner of the cordon is read from the Node.
 func TestANodeWhoseMachineIsToBeIgnoredIsInServiceAgainAfterItsInstanceWasDeletedDuringTheDrain(t *testing.T) {
 	x, gate := draining(t)
 	x.changeNode(func(n *corev1.Node) {

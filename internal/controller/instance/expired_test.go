@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// identitiesOf returns the identities of the node as the host has them in its spec, the kubelet's first.
+// identitiesOf returns the identities of the node in the spec of the host, starting with the kubelet's.
 func (x *trial) identitiesOf() []nodespec.Identity {
 	x.t.Helper()
 	s := x.scope(x.instance())
@@ -31,8 +31,8 @@ func (x *trial) identitiesOf() []nodespec.Identity {
 	return append([]nodespec.Identity{spec.Identity}, spec.Identities...)
 }
 
-// letTimePass lets time pass on the host as long as the test runs: after a long step of the clock the agent's service
-// may be at work, and a verb of the operator waits for it, by that clock.
+// letTimePass advances the clock of the host during the test. After a long step of the clock, the agent's service
+// may be busy, and an agent command waits for the service by that clock.
 func (x *trial) letTimePass() {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -54,7 +54,7 @@ func (x *trial) letTimePass() {
 	})
 }
 
-// reports makes the node Ready or not, as its kubelet or the node lifecycle controller does.
+// reports sets the Ready condition of the node, as its kubelet or the node lifecycle controller does.
 func (x *trial) reports(ready corev1.ConditionStatus) {
 	x.t.Helper()
 	node := x.node()
@@ -77,8 +77,8 @@ func (h *agentHost) process(service string) int {
 	return found.PID
 }
 
-// A kubelet that runs may have pods, whatever its certificate says. To take another one it is restarted, so it waits
-// for its turn.
+// A running kubelet may have pods, even with an expired certificate. The kubelet restarts for a new certificate,
+// so a disruption slot is needed.
 func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	kubelet := x.identitiesOf()[0]
@@ -109,9 +109,9 @@ func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t
 	}
 }
 
-// A host that was off for too long has no workload left that could be disturbed: its pods were evicted, its kubelet has
-// no certificate to start with, and the gate counts the node among those that are unavailable already. To bring it back
-// frees a place, and waits for none. R-134
+// A host that was off for too long has no workload left to disrupt: the pods were evicted, the kubelet has no
+// valid certificate, and the disruption policy already counts the node as unavailable. The repair frees a slot,
+// and waits for none. R-134
 func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	identities := x.identitiesOf()
@@ -119,7 +119,7 @@ func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing
 	x.clock.Step(2 * month)
 	x.letTimePass()
 	x.reports(corev1.ConditionUnknown)
-	x.restartOperator() // the operator was away as well
+	x.restartOperator() // the operator was not running either
 	gate.shut(v1alpha1.ReasonMaxUnavailableReached)
 	if err := h.machine.Boot(t.Context()); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing
 	}
 }
 
-// A name was free once, and long after that a Linux machine has registered under it. R-132
+// The name was free at first, and much later a Linux machine has registered under it. R-132
 func TestANameThatAnotherMachinesNodeHasByNowIsNotSignedFor(t *testing.T) {
 	for name, bound := range map[string]string{"that says nothing": "",
 		"that is bound to another instance": "winworker-other"} {
@@ -178,8 +178,8 @@ func TestANameThatAnotherMachinesNodeHasByNowIsNotSignedFor(t *testing.T) {
 	}
 }
 
-// The host knows its request, and so the name under which it is submitted. Whoever is first there says for how long.
-//
+// The host knows the request, and therefore the name of its object. The first creator of the object chooses the
+// validity. R-132
 func TestARequestThatTheHostHasSubmittedItselfIsNotApproved(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(shortLife)

@@ -12,7 +12,7 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// A host that cannot be rolled back is reported before its node is changed, while it waits for its turn.
+// A missing rollback target is reported before the node is changed, while the node waits for a disruption slot.
 func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 	why := "the former agent is not on the host"
 	waiting := func(t *testing.T, facts plan.Facts) (events []string, next string) {
@@ -26,7 +26,7 @@ func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 		}
 		rooms := x.rooms()
 		for range 2 {
-			s.Session.Turn, s.Host.Facts = spec.Digest(), &facts // what the host has said for this spec
+			s.Session.Turn, s.Host.Facts = spec.Digest(), &facts // the facts reported for this spec
 			_, o := rooms.turn.Prepare(t.Context(), s, spec)
 			if o == nil || o.Reason != v1alpha1.ReasonMaxUnavailableReached {
 				t.Fatalf("%+v", o)
@@ -52,7 +52,7 @@ func TestAHostWithoutAFallbackIsReportedBeforeItsChange(t *testing.T) {
 	})
 }
 
-// A host is rolled back by the agent that has applied what it goes back to, and not by the operator's own.
+// A host is rolled back by the agent that applied the rollback target, not by the operator's own agent.
 func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
 	x, h := failedLife(t)
 	x.reconcile()
@@ -62,7 +62,7 @@ func TestTheFormerAgentRollsItsHostBack(t *testing.T) {
 	}
 }
 
-// What this release cannot restore on a host is reported before the record of it is deleted with the agent.
+// Entries that this release cannot restore are reported before the ledger is deleted with the agent.
 func TestWhatIsNotRestoredOnAHostIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		ledger string

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	// Before there is a pod network, the host is in a private network.
+	// Before the pod network exists, the host is in a private network.
 	excludesLocalRules = fake.GroupPolicy{Void: host.Profiles(), Rules: []host.FirewallRule{
 		{Name: "SSH", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true, Profiles: host.ProfilePrivate},
 	}}

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// objectsRead counts the objects that are read, from the cache and from the API server.
+// objectsRead counts the objects that are read from the cache and from the API server.
 type objectsRead struct {
 	client.Client
 	count *int
@@ -34,7 +34,7 @@ func (o objectsRead) List(ctx context.Context, list client.ObjectList, options .
 	return err
 }
 
-// among gives the trial so many more hosts, each with a node in service.
+// among adds more hosts to the trial, each with a node in service.
 func (x *trial) among(others int) {
 	x.t.Helper()
 	for i := range others {
@@ -55,7 +55,7 @@ func (x *trial) among(others int) {
 	}
 }
 
-// reads returns how many objects something reads.
+// reads returns the number of objects that a function reads.
 func (x *trial) reads(something func()) int {
 	count := 0
 	cached, live := x.Client, x.Live
@@ -66,7 +66,8 @@ func (x *trial) reads(something func()) int {
 	return count
 }
 
-// A fleet of n reconciles n times as often as one host; if each pass read all of them, it would read n times n objects.
+// A fleet of n hosts has n times as many reconciles as one host. If each reconcile read all hosts, n times n
+// objects would be read.
 func TestWhatIsReadForOneHostDoesNotGrowWithTheFleet(t *testing.T) {
 	for name, look := range map[string]func(t *testing.T, others int) int{
 		"a pass over a node that is as it should be": func(t *testing.T, others int) int {
@@ -121,7 +122,7 @@ func TestWhatIsReadForOneHostDoesNotGrowWithTheFleet(t *testing.T) {
 	}
 }
 
-// A queue that only counts who is put into it.
+// newQueue returns a queue that only counts its requests.
 func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
@@ -137,7 +138,7 @@ func TestAWriteToThePolicyWakesThoseWhoseTurnItMayBe(t *testing.T) {
 		other.Status.DisruptionPending = true
 		x.create(other)
 	}
-	x.create(ofMachine()) // does not wait
+	x.create(ofMachine()) // not waiting
 	being := func(instances ...string) []v1alpha1.Disruption {
 		var list []v1alpha1.Disruption
 		for _, instance := range instances {

@@ -17,13 +17,13 @@ import (
 
 // trialGate is a gate that the test opens and closes.
 type trialGate struct {
-	refusal  disruptionpolicy.Decision // what a request is answered with; allowed by default
+	refusal  disruptionpolicy.Decision // the decision on a request; allowed by default
 	closed   bool
 	asked    []disruptionpolicy.Request
 	held     []string
-	granted  []string // those that did not hold it yet
+	granted  []string // new slots
 	released []string
-	// releasing is called before a disturbance ends.
+	// releasing is called before a disruption ends.
 	releasing func()
 	settings  disruptionpolicy.Settings
 }
@@ -64,7 +64,7 @@ func (g *trialGate) Settings(context.Context) (disruptionpolicy.Settings, error)
 	return g.settings, nil
 }
 
-// shut refuses what is asked for the reason.
+// shut refuses all requests for the reason.
 func (g *trialGate) shut(reason string) {
 	g.closed, g.refusal = true, disruptionpolicy.Decision{Decision: policy.Decision{Reason: reason, Message: "Not now."},
 		After: time.Minute}
@@ -101,7 +101,7 @@ func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
 	}
 }
 
-// Of those that wait, few are woken when a place gets free, and it may be for none of them.
+// Of the waiting nodes, only some are enqueued when a slot is released, and the slot may suit none of them.
 func TestWhenANodeAsksAgainForItsTurn(t *testing.T) {
 	const deadline = 25 * time.Minute
 	for name, c := range map[string]struct {

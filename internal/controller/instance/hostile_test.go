@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// requests returns the certificate requests that were made.
+// requests returns the number of certificate requests.
 func (x *trial) requests() int {
 	x.t.Helper()
 	list, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(x.t.Context(), metav1.ListOptions{})
@@ -81,14 +81,14 @@ func TestAHostThatTakesAnothersNameGetsNothingSigned(t *testing.T) {
 	}
 }
 
-// A host that is a node stays that node: else nobody would drain and delete it.
+// A host with a node keeps that node. Otherwise the node would never be drained and deleted.
 func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
 	x := newTrial(t)
 	x.facts.Platform = "None"
 	x.asNode(listed(), x.key.Hash())
-	x.forgetHostKey() // that of the simulated host is pinned anew
+	x.forgetHostKey() // the key of the simulated host is pinned again
 	h := x.withAgent(func(o *fake.Options) { o.Name = "MASTER-0" })
-	x.breakNode() // so that the operator looks
+	x.breakNode() // so that the operator checks the host
 	instance, after := x.reconcile()
 	conflict := expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
 	if !strings.Contains(conflict.Message, "is Node "+machine) || !strings.Contains(conflict.Message, "master-0") ||
@@ -103,10 +103,10 @@ func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
 	}
 }
 
-// rude is what a terminal obeys, what turns text around, and what no line of a table survives.
+// rude contains terminal escapes, bidirectional controls, and characters that break a table row.
 const rude = "\x1b[2J\x1b]0;owned\x07\u202eevil\u2066\r\n| a | b |\x00\u200b"
 
-// politely checks that all texts of an object can be shown.
+// politely checks that all texts of an object are safe to print.
 func politely(t *testing.T, what string, object any) {
 	t.Helper()
 	data, err := json.Marshal(object)
@@ -190,7 +190,7 @@ func TestWhatAHostileHostTellsCanBeShown(t *testing.T) {
 	}
 }
 
-// A host that tells no address of its own is not one that the operator stumbles over.
+// A host that reports no usable address must not break the operator.
 func TestAHostWithoutAddressesIsToldSo(t *testing.T) {
 	x := newTrial(t, listed())
 	x.facts.Platform = "None"
@@ -209,7 +209,7 @@ func TestAHostWithoutAddressesIsToldSo(t *testing.T) {
 	}
 }
 
-// saidBy is what the conditions say.
+// saidBy returns the messages of the conditions.
 func saidBy(instance *v1alpha1.WindowsInstance) string {
 	var said []string
 	for _, condition := range instance.Status.Conditions {

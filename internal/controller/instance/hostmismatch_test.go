@@ -16,8 +16,8 @@ import (
 
 const elsewhere = "elsewhere"
 
-// swapped returns a trial whose instance has the Node elsewhere, while the host at its address is the Node of another
-// instance: the addresses of the two hosts were swapped, and the operator has accepted the host key.
+// swapped returns a trial after the addresses of two hosts were swapped. The instance has a Node elsewhere, and
+// the host at the instance's address is the Node of another instance. The operator has accepted the host key.
 func swapped(t *testing.T) (*trial, *agentHost) {
 	t.Helper()
 	x, h, _ := nodeInService(t, "None")
@@ -39,7 +39,7 @@ func swapped(t *testing.T) (*trial, *agentHost) {
 	return x, h
 }
 
-// elsewhere returns the Node that the instance has.
+// elsewhere returns the Node of the instance.
 func (x *trial) elsewhere() *corev1.Node {
 	x.t.Helper()
 	var nodes corev1.NodeList
@@ -54,8 +54,8 @@ func (x *trial) elsewhere() *corev1.Node {
 	return nil
 }
 
-// sharesKey has the other instance of a swapped trial know the host at the instance's address as its own: both hosts were
-// made from one image with a host key in it.
+// sharesKey assigns the host at the instance's address to the other instance as well: both hosts were created
+// from one image with a host key.
 func (x *trial) sharesKey() {
 	x.t.Helper()
 	other := &v1alpha1.WindowsInstance{}
@@ -72,7 +72,7 @@ func (x *trial) sharesKey() {
 //
 func TestTheHostOfAnotherNodeIsNotRestored(t *testing.T) {
 	for name, c := range map[string]struct {
-		machineID string // of the Node's host, as recorded
+		machineID string // the recorded ID of the Node's host
 		drained   bool
 		sharesKey bool
 	}{
@@ -131,7 +131,7 @@ func TestTheHostOfAnotherNodeIsNotRestored(t *testing.T) {
 	})
 }
 
-// accepts has an administrator accept the changed host key that the host presents.
+// accepts accepts the changed host key, as an administrator does.
 func (x *trial) accepts() {
 	x.t.Helper()
 	instance, _ := x.reconcile()
@@ -143,8 +143,8 @@ func (x *trial) accepts() {
 	x.annotate(v1alpha1.AnnotationAcceptHostKey, fingerprint)
 }
 
-// The Node of a host that was reinstalled is deleted, and there is nothing to restore. But a Node that is Ready has its
-// host elsewhere.
+// The Node of a reinstalled host is deleted, and there is nothing to restore. A Ready Node, however, has its host
+// elsewhere.
 func TestTheNodeOfAHostThatWasReinstalledIsDeleted(t *testing.T) {
 	x, _, _ := nodeInService(t, "None")
 	before := x.instance().Status.NodeRef.MachineID
@@ -190,7 +190,7 @@ func TestARemovalThatReachesTheHostOfAnotherNodeAcquiresADisruptionSlotOnce(t *t
 	}
 }
 
-// A restart that was meant for the Node elsewhere, while a new machine of the same image has its address.
+// The restart is for the Node elsewhere, and a new machine with the same image has its address.
 func TestAMachineThatIsNoNodeIsNotRestartedForANodeThatRunsElsewhere(t *testing.T) {
 	x, _, gate := nodeInService(t, "None")
 	h := x.withAgent()
@@ -212,7 +212,7 @@ func TestAMachineThatIsNoNodeIsNotRestartedForANodeThatRunsElsewhere(t *testing.
 	}
 }
 
-// A restart or a rollback that was meant for the Node elsewhere.
+// The restart or rollback is for the Node elsewhere.
 func TestTheHostOfAnotherNodeIsNotChanged(t *testing.T) {
 	x, h := swapped(t)
 	node := x.elsewhere()

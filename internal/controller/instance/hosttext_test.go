@@ -23,10 +23,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// endless is a text of a quarter of a megabyte that cannot be cut at just any byte.
+// endless is a text of about 125 KB with multi-byte characters.
 var endless = strings.Repeat("ü€", 25_000)
 
-// rewriter passes on what an agent answers, and lets the test change it line by line.
+// rewriter forwards the output of an agent, and lets the test change each line.
 type rewriter struct {
 	to      io.Writer
 	rewrite func(verb.Line) []verb.Line
@@ -57,7 +57,7 @@ func (w *rewriter) Write(data []byte) (int, error) {
 	}
 }
 
-// withHostileAgent puts a host in the place of the trial's whose agent answers what the test makes of it.
+// withHostileAgent replaces the host of the trial with a host that rewrites the output of its agent.
 func (x *trial) withHostileAgent(rewrite func(verb.Line) []verb.Line) {
 	x.t.Helper()
 	x.withAgent(func(o *fake.Options) {
@@ -77,7 +77,7 @@ func (x *trial) withHostileAgent(rewrite func(verb.Line) []verb.Line) {
 	})
 }
 
-// bounded checks a text that a host has told.
+// bounded checks the size and the encoding of a text reported by a host.
 func bounded(t *testing.T, what, text string, most int) {
 	t.Helper()
 	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, utf8.RuneError) {
@@ -153,7 +153,7 @@ func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
 	onlyKnownKinds(t)
 }
 
-// onlyKnownKinds looks at all series of steps.
+// onlyKnownKinds checks all series of steps.
 func onlyKnownKinds(t *testing.T) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

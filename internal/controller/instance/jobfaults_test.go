@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/hostjobs"
 )
 
-// Leadership is lost in the middle of a job of each kind: the job ends in time, nothing follows it, and the next operator goes on
-// from what is recorded. R-013
+// Leadership is lost during a job of each kind. The job ends in time, has no further effects, and the next
+// operator continues from the recorded state. R-013
 func TestAJobOfEachKindEndsWithTheLeadershipOfItsOperator(t *testing.T) {
 	for _, job := range standingJobs() {
 		job.run(t, "", func(t *testing.T, s *standstill) { s.losesLeadership(t, job) })
@@ -33,7 +33,7 @@ func (s *standstill) losesLeadership(t *testing.T, job standingJob) {
 	end()
 	if s.verb == "" {
 		<-waits
-		s.clock.Step(jobEndLimit) // a connection over which nothing goes is closed then
+		s.clock.Step(jobEndLimit) // an idle connection is then closed
 	}
 	s.endsWithin("the end of the job", func() bool {
 		select {
@@ -56,7 +56,7 @@ func (s *standstill) losesLeadership(t *testing.T, job standingJob) {
 	s.drive("the end of what was begun", func() bool { return job.lived(s) })
 }
 
-// A job over its limit ends, its instance says so, and the work is done in the end.
+// A job that exceeds its limit ends, the instance reports that, and the work is eventually completed.
 func TestAJobOfEachKindOnAHostEndsAtItsLimit(t *testing.T) {
 	for _, job := range standingJobs() {
 		if job.limit == 0 {
@@ -79,7 +79,7 @@ func TestAJobOfEachKindOnAHostEndsAtItsLimit(t *testing.T) {
 	}
 }
 
-// The object is deleted in the middle of a job: nothing follows the job, and nothing is left of it.
+// The object is deleted during a job. The job has no further effects, and leaves nothing behind.
 func TestNothingFollowsAJobOfEachKindWhoseInstanceIsDeleted(t *testing.T) {
 	for _, job := range standingJobs() {
 		job.run(t, job.verb, func(t *testing.T, s *standstill) {
@@ -109,7 +109,7 @@ func TestNothingFollowsAJobOfEachKindWhoseInstanceIsDeleted(t *testing.T) {
 	}
 }
 
-// The object is made again in the middle of a job: the job of the former one ends first, and nothing of its outcome is the next one's.
+// The object is recreated during a job. The former job ends first, and the new instance does not use its outcome.
 func TestAnInstanceThatIsMadeAgainWaitsForTheFormersJobOfEachKind(t *testing.T) {
 	for _, job := range standingJobs() {
 		job.run(t, job.verb, func(t *testing.T, s *standstill) {
@@ -152,7 +152,8 @@ func TestAnInstanceThatIsMadeAgainWaitsForTheFormersJobOfEachKind(t *testing.T) 
 	}
 }
 
-// A job that panics fails its own instance, which says so and is tried again. All goes on when the cause is gone.
+// A job that panics fails only its own instance, which reports the failure and is retried. The work completes
+// when the cause no longer exists.
 func TestAJobThatPanicsFailsItsOwnInstance(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	panics := true
@@ -175,7 +176,7 @@ func TestAJobThatPanicsFailsItsOwnInstance(t *testing.T) {
 		}
 		x.clock.Step(after)
 	}
-	if told := x.told(); len(told) != 2 || x.Jobs.Running() > 0 { // the first contact, and the failure once
+	if told := x.told(); len(told) != 2 || x.Jobs.Running() > 0 { // the first contact, and one failure
 		t.Errorf("%d jobs run; the events are %q", x.Jobs.Running(), told)
 	}
 	panics = false

@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// the kubelet tells what system its node has, and nobody else. The operator neither writes that nor takes it
-// back when it changes.
+// Only the kubelet reports the operating system of its node. The operator neither writes nor reverts these
+// labels.
 func TestWhatTheKubeletSaysOfItsSystemIsNotTheOperatorsToSet(t *testing.T) {
 	said := map[string]string{corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64",
 		corev1.LabelWindowsBuild: "10.0.20348", corev1.LabelHostname: machine}

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// legacyEvents records events whose object is a reference.
+// legacyEvents records events that regard a reference.
 type legacyEvents struct {
 	seen  []string
 	notes []string
@@ -41,7 +41,7 @@ func (l *legacyEvents) expect(t *testing.T, when string, want ...string) {
 	l.seen = nil
 }
 
-// Alerts and scripts of clusters that had the previous operator watch these reasons and objects.
+// Alerts and scripts of clusters with the legacy operator depend on these reasons and objects.
 func TestTheEventsOfThePreviousOperatorAreRecordedOnce(t *testing.T) {
 	for _, test := range []struct {
 		name                  string
@@ -69,7 +69,7 @@ func TestTheEventsOfThePreviousOperatorAreRecordedOnce(t *testing.T) {
 			present := x.server
 
 			x.server = away
-			for range 6 { // longer than the user data of a Machine is awaited
+			for range 6 { // longer than userDataLimit
 				x.reconcile()
 				x.clock.Step(10 * time.Minute)
 			}

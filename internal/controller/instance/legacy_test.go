@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// legacyNode returns the Node of a listed host, as an operator before version 12 has left it.
+// legacyNode returns the Node of a listed host, as configured by an operator before version 12.
 func legacyNode(name, address string) *corev1.Node {
 	node := olderNode()
 	node.Name = name
@@ -23,9 +23,9 @@ func legacyNode(name, address string) *corev1.Node {
 	return node
 }
 
-const dialed = "10.0.128.7" // where the hosts of these tests are reached
+const dialed = "10.0.128.7" // the address of the hosts of these tests
 
-// legacyTrial has a listed host, the Nodes, and a disruption policy that lets nothing be disrupted.
+// legacyTrial returns a trial with a listed host, the Nodes, and a disruption policy that allows no disruption.
 func legacyTrial(t *testing.T, platform, hostName string, legacy ...*corev1.Node) (*trial, *agentHost, *trialGate) {
 	t.Helper()
 	x := newTrial(t, listed())
@@ -144,7 +144,7 @@ func TestAHostWhoseLegacyNodeIsNotCertainIsLeftAsItIs(t *testing.T) {
 	})
 }
 
-// summaryMessage returns the message of the condition that is not True for the summary's reason.
+// summaryMessage returns the message of the False condition with the summary's reason.
 func summaryMessage(instance *v1alpha1.WindowsInstance) string {
 	for _, condition := range instance.Status.Conditions {
 		if condition.Status == metav1.ConditionFalse && condition.Reason == instance.Status.Summary {

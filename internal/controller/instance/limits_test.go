@@ -12,8 +12,8 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// The limits and names as administrators know them. They stand here once more on purpose: a change of one is a change
-// of behavior.
+// The limits and names that administrators know, repeated on purpose, because a change of a value is a change of
+// behavior.
 const (
 	sameBootLimit     = 2 * time.Minute
 	awayLimit         = 15 * time.Minute
@@ -29,7 +29,7 @@ const (
 	labelInstance     = "windowsmachineconfig.openshift.io/instance"
 )
 
-// certificateStatus is what an instance says of a certificate that is good for so long.
+// certificateStatus returns the status of a certificate with the given validity.
 func certificateStatus(name string, from, to time.Time) v1alpha1.CertificateStatus {
 	return v1alpha1.CertificateStatus{
 		Name: name, NotAfter: metav1.NewTime(to).Rfc3339Copy(),

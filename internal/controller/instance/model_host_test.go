@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// latch holds what is sent through it.
+// latch blocks data until it is open.
 type latch struct {
 	mu     sync.Mutex
 	opened chan struct{}
@@ -51,7 +51,7 @@ func (l *latch) isOpen() bool {
 }
 
 func (l *latch) hold() {
-	if l.isOpen() { // a second channel would leave writes on the first one forever
+	if l.isOpen() { // a second channel would block writes on the first one forever
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.opened = make(chan struct{})
@@ -145,7 +145,7 @@ func (m *model) getCached(ctx context.Context, c client.WithWatch, key client.Ob
 	return c.Get(ctx, key, object, options...)
 }
 
-// write is a write of a reconcile, which the API server may refuse, or whose answer may be lost.
+// write sends a write of a reconcile. The API server may refuse the write, or the response may be lost.
 func (m *model) write(send func() error) error {
 	if m.refuse > 0 {
 		m.refuse--
@@ -182,7 +182,7 @@ func (m *model) pods() []corev1.Pod {
 	return list.Items
 }
 
-// evictAll deletes the pods, as the garbage collector does when their Node is gone.
+// evictAll deletes the pods, as the garbage collector does after the deletion of their Node.
 func (m *model) evictAll() {
 	for _, pod := range m.pods() {
 		if err := m.clientset.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), pod.Namespace, pod.Name); err != nil {
@@ -191,7 +191,8 @@ func (m *model) evictAll() {
 	}
 }
 
-// lives is the life of the host besides the operator's work: its kubelet registers the Node when it starts, and reports.
+// lives simulates the host independently of the operator: the kubelet registers the Node when started, and
+// reports.
 func (m *model) lives() {
 	process := m.host.process(nodespec.ServiceKubelet)
 	start := fmt.Sprint(m.host.machine.BootID(), process)

@@ -16,14 +16,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// changingKinds are the jobs that change the host, and changingVerbs what they have the agent do.
+// changingKinds are the jobs that change the host, and changingVerbs their agent commands.
 var changingKinds = []hostjobs.Kind{
 	hostjobs.KindApply, hostjobs.KindCommit, hostjobs.KindReboot, hostjobs.KindRenew, hostjobs.KindRollback, hostjobs.KindGiveBack,
 }
 
 var changingVerbs = []string{"apply", "commit", "reboot", "renew", "rollback", "remove"}
 
-// runsVerb checks the rules that hold when a verb begins. It returns the end of the verb.
+// runsVerb checks the rules for the start of an agent command, and returns a function for the end of the command.
 func (m *model) runsVerb(p *fake.Process) (ends func()) {
 	if p.Service != "" || len(p.Args) == 0 || !slices.Contains(changingVerbs, p.Args[0]) {
 		return func() {}
@@ -44,11 +44,11 @@ func (m *model) runsVerb(p *fake.Process) (ends func()) {
 	}
 }
 
-// checkRecorded checks that the API has what must precede a change of the host.
+// checkRecorded checks that the API server has the state that must be recorded before a change of the host.
 func (m *model) checkRecorded(verb string) {
 	instance := &v1alpha1.WindowsInstance{}
 	err := m.api.Get(context.Background(), client.ObjectKeyFromObject(listed()), instance)
-	if err != nil { // a change of a listed host is not cut off when its instance is deleted
+	if err != nil { // a change of a listed host continues after its instance is deleted
 		return
 	}
 	if instance.Status.HostKey == nil && m.trialNode() == nil {
@@ -62,10 +62,10 @@ func (m *model) checkRecorded(verb string) {
 	}
 }
 
-// podServices are the services without which the pods on a node do not work.
+// podServices are the services that pods on a node depend on.
 var podServices = []string{nodespec.ServiceContainerd, nodespec.ServiceHybridOverlay, nodespec.ServiceKubeProxy}
 
-// checkDisturbance checks that pods have left before a verb stops what they need.
+// checkDisturbance checks that pods have left before an agent command stops the services they need.
 func (m *model) checkDisturbance(o fake.Operation) error {
 	stops := o.Method == "Stop" && slices.Contains(podServices, o.Target) || o.Method == "Reboot"
 	if o.Process == nil || o.Process.Service != "" || len(o.Process.Args) == 0 || !slices.Contains(changingVerbs, o.Process.Args[0]) || !stops {
@@ -83,8 +83,8 @@ func (m *model) breaks(format string, values ...any) {
 	m.broken = append(m.broken, fmt.Sprintf(format, values...))
 }
 
-// checkCurrent checks that a job that changes the host has begun for what the API server has, and not for what the cache still had. The
-// API server is not asked again within a second.
+// checkCurrent checks that a job that changes the host was not started for a stale version in the cache. The API
+// server is read at most once per second.
 func (m *model) checkCurrent(instance *v1alpha1.WindowsInstance) {
 	if m.cached == nil || m.clock.Since(m.edited) < recent {
 		return
@@ -96,7 +96,7 @@ func (m *model) checkCurrent(instance *v1alpha1.WindowsInstance) {
 	}
 }
 
-// fails ends the test if a rule was broken.
+// fails ends the test if a rule was violated.
 func (m *model) fails() {
 	m.t.Helper()
 	m.mu.Lock()
@@ -106,7 +106,7 @@ func (m *model) fails() {
 	}
 }
 
-// checkDriven checks that something has an instance reconciled whose host is not as wanted.
+// checkDriven checks that a reconcile is pending for an instance that has not reached its desired state.
 func (m *model) checkDriven() {
 	instance := m.stored()
 	if instance == nil || instance.Spec.Paused || m.cached != nil || m.asWanted() {

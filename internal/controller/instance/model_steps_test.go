@@ -17,10 +17,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// modelStep is one thing that happens.
+// modelStep is a step of a history.
 type modelStep struct {
 	name string
-	// weight is how often it is taken, compared with others.
+	// weight is the relative frequency of the step.
 	weight int
 	do     func(*model, *rand.Rand)
 }
@@ -55,7 +55,7 @@ func (m *model) edit(change func(*v1alpha1.WindowsInstance)) {
 	}
 }
 
-// list lists the host, again perhaps.
+// list lists the host, possibly again.
 func (m *model) list() {
 	if m.stored() != nil {
 		m.edit(func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateNode })
@@ -118,7 +118,7 @@ func modelSteps() []modelStep {
 		{"the port is open", 2, func(m *model, _ *rand.Rand) { m.off.Store(false) }},
 		{"the host loses power", 1, func(m *model, _ *rand.Rand) { m.losesPower() }},
 		{"the kubelet crashes", 1, func(m *model, _ *rand.Rand) {
-			_ = m.host.machine.CrashService(nodespec.ServiceKubelet, 1) // it may not run
+			_ = m.host.machine.CrashService(nodespec.ServiceKubelet, 1) // the kubelet may not run
 		}},
 		{"the gate is shut", 1, func(m *model, _ *rand.Rand) { m.gate.shut(v1alpha1.ReasonMaxUnavailableReached) }},
 		{"the gate is open", 2, func(m *model, _ *rand.Rand) { m.gate.closed = false }},
@@ -140,7 +140,7 @@ func (m *model) losesPower() {
 	}
 }
 
-// mend ends all faults.
+// mend resolves all faults.
 func (m *model) mend() {
 	m.latch.open()
 	m.off.Store(false)

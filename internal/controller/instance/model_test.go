@@ -23,44 +23,44 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// model is one listed host and its instance. Random steps of administrators, of the host, of the API server and of the operator itself are
-// taken, and the instance is reconciled when the operator's queue would do so: after an event that its predicates let through, after
-// a job, and after the delay that a reconcile has requested.
+// model is one listed host and its instance. The test applies random steps of administrators, the host, the API
+// server and the operator itself. The instance is reconciled like by the operator's queue: after an accepted
+// event, after a job, and after a requested delay.
 type model struct {
 	*trial
 	host *agentHost
 	gate *trialGate
 	api  client.WithWatch // without faults
-	end  func()           // of the operator's time
+	end  func()           // ends the operator
 
-	off   atomic.Bool // the host does not answer
-	latch *latch      // of what is sent to the host
+	off   atomic.Bool // the host does not respond
+	latch *latch      // for data sent to the host
 
-	// The queue.
+	// The state of the queue.
 	awake atomic.Bool
-	due   time.Time // of the earliest delayed request; zero for none
-	// What the watches have delivered last.
+	due   time.Time // the earliest delayed request; zero for none
+	// The last objects delivered by the watches.
 	seen     *v1alpha1.WindowsInstance
 	seenNode *corev1.Node
-	kubelet  string // the start of the kubelet that has reported last
+	kubelet  string // the start of the kubelet that reported last
 	reported time.Time
 
-	// Faults of the API server.
-	cached *v1alpha1.WindowsInstance // the version that the cache still has; nil for the present one
-	refuse int                       // writes to refuse
+	// The faults of the API server.
+	cached *v1alpha1.WindowsInstance // the stale version in the cache; nil if up to date
+	refuse int                       // the number of writes to refuse
 	with   error
-	lost   int // writes whose answer is lost
+	lost   int // the number of writes with a lost response
 
-	made   int       // objects, for their UIDs
-	edited time.Time // when an administrator last changed the instance
+	made   int       // the number of created objects, for their UIDs
+	edited time.Time // the last change by an administrator
 
 	mu      sync.Mutex
-	verbs   map[*fake.Process]string // changing verbs that the present operator has begun since the last boot, and that run
-	broken  []string                 // rules
+	verbs   map[*fake.Process]string // running commands that change the host, started by the current operator since the last boot
+	broken  []string                 // violated rules
 	history []string
 }
 
-// restart ends the operator, and begins another one that knows nothing.
+// restart stops the operator, and starts another one without any state.
 func (m *model) restart() {
 	if m.end != nil {
 		m.end()
@@ -72,7 +72,7 @@ func (m *model) restart() {
 	m.forgetVerbs()
 }
 
-// forgetVerbs is called when verbs may still run that this operator does not know of. The agent keeps them apart.
+// forgetVerbs must be called when commands unknown to the current operator may run. The agent serializes them.
 func (m *model) forgetVerbs() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *model) says(format string, values ...any) {
 	m.history = append(m.history, m.clock.Since(noon).String()+" "+fmt.Sprintf(format, values...))
 }
 
-// stored returns the instance; nil if there is none.
+// stored returns the instance; nil for none.
 func (m *model) stored() *v1alpha1.WindowsInstance {
 	instance := &v1alpha1.WindowsInstance{}
 	if m.api.Get(context.Background(), client.ObjectKeyFromObject(listed()), instance) != nil {
@@ -96,7 +96,7 @@ func (m *model) stored() *v1alpha1.WindowsInstance {
 
 // watch delivers the events of the API server since the last call.
 func (m *model) watch() {
-	if m.cached != nil { // the watch is held
+	if m.cached != nil { // the watch is blocked
 		return
 	}
 	instance, node := m.stored(), m.trialNode()
@@ -112,7 +112,7 @@ func (m *model) watch() {
 	m.seen, m.seenNode = instance, node
 }
 
-// run reconciles the instance if the queue has it.
+// run reconciles the instance if it is in the queue.
 func (m *model) run() (ran bool) {
 	m.lives()
 	m.watch()
@@ -142,7 +142,7 @@ func (m *model) run() (ran bool) {
 	return true
 }
 
-// passes lets time pass.
+// passes advances the clock.
 func (m *model) passes(d time.Duration) {
 	for until := m.clock.Now().Add(d); ; {
 		m.run()
@@ -159,7 +159,7 @@ func (m *model) passes(d time.Duration) {
 	}
 }
 
-// settles lets jobs end, and what follows from their ends. What waits for the clock goes on waiting.
+// settles waits until jobs and their follow-up reconciles have ended. Waits for the clock continue.
 func (m *model) settles() {
 	for spins := 0; spins < 50; {
 		switch {
@@ -176,7 +176,7 @@ func (m *model) settles() {
 	}
 }
 
-// comesTo lets the operator work until something holds. Nothing but the operator's own requests, jobs and watches drives it.
+// comesTo runs the operator until a condition holds, driven only by its own requests, jobs and watches.
 func (m *model) comesTo(what string, holds func() bool) {
 	m.t.Helper()
 	for began := m.clock.Now(); ; {
@@ -202,9 +202,9 @@ func (m *model) comesTo(what string, holds func() bool) {
 	}
 }
 
-// stands reports whether nothing would have the instance reconciled again.
+// stands reports whether no further reconcile is pending.
 func (m *model) stands() bool {
-	for range 3000 { // a job requests the next reconcile a moment after its end
+	for range 3000 { // a job requests the next reconcile shortly after its end
 		if !m.due.IsZero() || m.Jobs.Running() > 0 || m.awake.Load() {
 			return false
 		}
@@ -226,7 +226,7 @@ func (m *model) describe() string {
 	return text.String()
 }
 
-// asWanted reports whether the host is a node with the present setting.
+// asWanted reports whether the host is a node with the current settings.
 func (m *model) asWanted() bool {
 	instance, node := m.stored(), m.trialNode()
 	return instance != nil && node != nil && instance.Status.Summary == v1alpha1.ReasonReady && instance.Status.SpecDigest == m.digest() &&

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// joins binds the Node that the kubelet of the instance has registered, and returns it.
+// joins binds the Node registered by the kubelet of the instance, and returns the Node.
 func joins(t *testing.T, instance *v1alpha1.WindowsInstance) (*trial, *corev1.Node) {
 	t.Helper()
 	instance.Status = joinedInProgress().Status

@@ -23,7 +23,7 @@ import (
 
 const olderVersion = "10.19.0-1a2b3c4"
 
-// olderNode returns the Node of the trial's Machine, as an older operator has left it.
+// olderNode returns the Node of the trial's Machine, as configured by a legacy operator.
 func olderNode() *corev1.Node {
 	node := readyNode("abc")
 	node.Name, node.UID = "ip-10-0-0-8.example.internal", "uid-of-the-node"
@@ -34,7 +34,7 @@ func olderNode() *corev1.Node {
 	return node
 }
 
-// olderTrial has the instance of a Machine that is to be replaced, and the Node of an older operator.
+// olderTrial returns a trial with the instance of a Machine to be replaced, and the Node of a legacy operator.
 func olderTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *corev1.Node,
 	change func(*machinev1beta1.Machine)) *trial {
 	t.Helper()
@@ -192,7 +192,7 @@ func TestANodeThatWasTakenOverAndDoesNotWorkIsNotShownAsReady(t *testing.T) {
 	}
 }
 
-// noted makes the older operator's list of host keys.
+// noted creates the legacy operator's list of host keys.
 func (x *trial) noted(key string) {
 	x.t.Helper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: hostKeysConfigMap},
@@ -233,7 +233,7 @@ func TestAHostKeyThatAnOlderOperatorHasNotedCounts(t *testing.T) {
 	})
 }
 
-// A Machine that no version has configured to its end is not replaced, and would wait for that forever.
+// A Machine that no version has completely configured is not replaced, so it must not wait for a replacement.
 func TestAHostThatAnOlderOperatorHasNotConfiguredToItsEndIsConfigured(t *testing.T) {
 	node := olderNode()
 	delete(node.Annotations, v1alpha1.AnnotationVersion)
@@ -273,7 +273,7 @@ func TestANodeThatClaimsToBeAnotherHostHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// An operator before version 12 that was stopped during an upgrade leaves its lock, and the node unschedulable.
+// An operator before version 12 that was stopped during an upgrade leaves its lock, and a cordoned node.
 func TestWhoseCordonIsTakenOverWithANode(t *testing.T) {
 	for name, locked := range map[string]bool{"the older operator's": true, "a user's, which stays": false} {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestWhoseCordonIsTakenOverWithANode(t *testing.T) {
 	}
 }
 
-// Anybody who may label Nodes can give one the label.
+// Any client with permission to label Nodes can set the label.
 func TestALabelOfAnOlderOperatorDoesNotUncordonANode(t *testing.T) {
 	x := upgraded(t, v1alpha1.UpgradeInPlace, false)
 	x.changeNode(func(n *corev1.Node) {

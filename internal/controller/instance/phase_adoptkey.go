@@ -10,15 +10,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 )
 
-// adoptKey is the phase that notes a new key.
+// adoptKey is the phase that records a new key.
 type adoptKey struct {
 	idle   *idle
 	nodes  nodes.Nodes
 	events status.Recorder
 }
 
-// run notes the present key on a host that was reached with it and is otherwise what it should be: nothing on it is to
-// be done.
+// run records the current key for a host that was reached with that key and is otherwise up to date. Nothing on
+// the host changes.
 func (p adoptKey) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if !s.OnlyKeyDiffers {
 		return nil
@@ -28,7 +28,7 @@ func (p adoptKey) run(ctx context.Context, s *scope.Scope) *result.Result {
 		return result.API(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}
 	if node == nil || !s.Released(node) {
-		return nil // it has changed just now: the phases look at it
+		return nil // a recent change, which the other phases reconcile
 	}
 	if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {
 		return result.API(v1alpha1.ConditionUpToDate, "annotate the Node with the key", err)

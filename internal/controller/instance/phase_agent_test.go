@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// bringing returns a scope that is connected to a host, on which the files are. An agent of ours has told what the host
-// is, if it is known.
+// bringing returns a scope with a connection to a host that has the files. If known is true, an agent of the
+// operator has reported the facts of the host before.
 func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[string]int64) (*trial, *scope.Scope) {
 	t.Helper()
 	x := newTrial(t)
@@ -41,7 +41,7 @@ func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[s
 	return x, s
 }
 
-// put writes a file of a size onto the host's disk.
+// put writes a file of a size to the host's disk.
 func (h *sshHost) put(t *testing.T, windows string, size int64) {
 	t.Helper()
 	name := onDisk(windows)
@@ -60,7 +60,7 @@ func (h *sshHost) put(t *testing.T, windows string, size int64) {
 	}
 }
 
-// onDisk is where a Windows path lies on a scripted host's disk.
+// onDisk returns the path of a Windows file on the disk of a scripted host.
 func onDisk(windows string) string { return path.Join("/", strings.ReplaceAll(windows, `\`, "/")) }
 
 func TestTheAgentIsSentWhole(t *testing.T) {
@@ -94,7 +94,7 @@ func TestTheAgentIsSentWhole(t *testing.T) {
 	}
 }
 
-// agentRelease returns a payload of an agent, with patches from an earlier one if there is one.
+// agentRelease returns a payload with an agent, and with patches from earlier agents, if any.
 func agentRelease(t *testing.T, program []byte, earlier ...*payload.Payload) *payload.Payload {
 	t.Helper()
 	p, err := payload.Write(t.TempDir(), payload.Build{Version: "1.2.3", Earlier: earlier, Components: []payload.Source{{
@@ -110,7 +110,8 @@ func agentRelease(t *testing.T, program []byte, earlier ...*payload.Payload) *pa
 	return p
 }
 
-// The host runs nothing: an agent of a release without the verb patch, or one that Windows does not start, is no different.
+// The host runs no programs. An agent of a release without the agent command `patch`, or an agent that Windows
+// does not start, behaves the same.
 func TestTheAgentIsSentWholeIfItsFormerVersionCannotBePatched(t *testing.T) {
 	program := make([]byte, 50_000)
 	if _, err := rand.Read(program); err != nil {
@@ -142,12 +143,12 @@ func TestTheAgentIsSentWholeIfItsFormerVersionCannotBePatched(t *testing.T) {
 	if sent, err := x.host.own.Stat(onDisk(nodespec.InboxPatch(patches[0].SHA256))); err != nil || sent.Size() != patches[0].Size {
 		t.Errorf("the patch was not sent first: %v", err)
 	}
-	if _, execs := x.host.seen(); execs != 2 { // the former agent, and the one that was sent
+	if _, execs := x.host.seen(); execs != 2 { // the former agent, and the new one
 		t.Errorf("%d programs were run", execs)
 	}
 }
 
-// brings has the agent brought, and expects it in a place. The host runs nothing, so it reports no facts.
+// brings has the agent installed, and checks the path. The host runs no programs, so there are no facts.
 func (x *trial) brings(s *scope.Scope, place func(sha256 string) string) string {
 	x.t.Helper()
 	agent, err := x.Payload.Agent()
@@ -165,7 +166,7 @@ func (x *trial) brings(s *scope.Scope, place func(sha256 string) string) string 
 	return where
 }
 
-// Any user of a host may have made C:\k before the operator came: the size of what lies there says nothing.
+// Any user of a host may have created C:\k before the operator, so the size of a file there proves nothing.
 func TestAProgramThatNobodyKnowsIsNotTakenForTheAgent(t *testing.T) {
 	agents := func(t *testing.T, place func(sha256 string) string) map[string]int64 {
 		t.Helper()

@@ -10,18 +10,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// clusterFacts is the phase that takes the facts of the cluster.
+// clusterFacts is the phase that reads the facts of the cluster.
 type clusterFacts struct {
 	cluster ClusterSource
 }
 
-// run takes the facts of the cluster. They are watched, so a fault is waited for.
+// run reads the facts of the cluster. An error needs no retry, because the facts are watched.
 func (p clusterFacts) run(_ context.Context, s *scope.Scope) *result.Result {
 	facts, err := p.cluster.Current()
 	if err != nil {
 		var fault *cluster.Error
 		if !errors.As(err, &fault) {
-			// An operator that has just started has read nothing yet, which says nothing new about a host that has a status.
+			// A newly started operator has read nothing yet. The status of a host must not change because of
+			// that.
 			s.Silent = s.Instance.Status.ObservedGeneration != 0
 			return &result.Result{
 				Condition: v1alpha1.ConditionSupported, Reason: v1alpha1.ReasonInProgress, Outcome: result.Wait, KeepsTurn: true,

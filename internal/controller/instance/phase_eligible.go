@@ -14,16 +14,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// eligible is the phase that asks nobody but the cluster.
+// eligible is the phase that checks the cluster without a connection to the host.
 type eligible struct {
 	line  support.ReleaseLine
 	turn  *drain.Turn
 	nodes nodes.Nodes
 }
 
-// run refuses what can be refused without a connection: a cluster that cannot have Windows nodes, a Machine that cannot
-// become one, and a node in service whose Windows a new host may not have. The facts of the cluster and the Node are
-// watched, so nothing is asked again.
+// run refuses hosts without a connection: in an unsupported cluster, of a Machine that cannot become a node, or
+// of a node in service with an unsupported Windows build. The facts of the cluster and the Node are watched, so
+// no retry is needed.
 func (p eligible) run(ctx context.Context, s *scope.Scope) *result.Result {
 	node, err := servingNode(ctx, s, p.nodes)
 	if err != nil {
@@ -46,9 +46,9 @@ func (p eligible) run(ctx context.Context, s *scope.Scope) *result.Result {
 	})
 }
 
-// checkBuild refuses to change or replace a node in service if a new host with its Windows would be refused. Only the
-// report of a node that is Ready is current. A requested restart is not refused, because an update of Windows needs it,
-// and neither is a new key.
+// checkBuild refuses to change or replace a node in service if a new host with the same Windows build would be
+// refused. Only the report of a Ready node is current. A requested restart is not refused, because a Windows
+// update needs the restart. A new key is not refused either.
 func (p eligible) checkBuild(s *scope.Scope, node *corev1.Node) *result.Result {
 	if node == nil || !nodeidentity.Ready(node) || s.OnlyKeyDiffers {
 		return nil
@@ -68,7 +68,8 @@ func (p eligible) checkBuild(s *scope.Scope, node *corev1.Node) *result.Result {
 	})
 }
 
-// buildRemedy returns the next action for a node in service whose Windows a new host may not have.
+// buildRemedy returns the next action for a node in service with a Windows build that is unsupported for new
+// hosts.
 func buildRemedy(s *scope.Scope, replaced bool) string {
 	const kept = "The node is neither changed nor replaced. "
 	switch {

@@ -74,7 +74,7 @@ func TestANodeGoesOnInAClusterThatIsNoLongerSupported(t *testing.T) {
 	x := newTrial(t)
 	instance := ofMachine()
 	x.asNode(instance, x.key.Hash())
-	x.facts.Version = "4.5.0" // a host's spec does not depend on it: nothing is to be done
+	x.facts.Version = "4.5.0" // the spec of a host does not depend on the version
 	x.facts.ServiceCIDRs = []string{"172.31.0.0/16"}
 	instance, _ = x.reconcile()
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
@@ -102,7 +102,7 @@ func TestANodeWaitsForThePatchVersionThatTheReleaseNeeds(t *testing.T) {
 	if x.dials() > 0 || after != 0 {
 		t.Errorf("%d connections, next look in %s", x.dials(), after)
 	}
-	x.facts.Version = "5.0.3" // which is watched
+	x.facts.Version = "5.0.3" // the version is watched
 	if x.reconcile(); x.dials() == 0 {
 		t.Error("the host is not contacted once the cluster has that version")
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
-// entry is the phase that checks what the source says.
+// entry is the phase that validates the entry of the source.
 type entry struct {
 	namespace string // of the operator
 }
 
-// run refuses an instance whose address or user name cannot be right, before anything is sent anywhere. An entry that
-// cannot be read has no user name: the source has recorded its fault.
+// run refuses an instance with an invalid address or user name, before anything is sent. An unreadable entry has
+// no user name, and the source has recorded the fault.
 func (p entry) run(_ context.Context, s *scope.Scope) *result.Result {
 	spec := s.Instance.Spec
 	err := hostlist.ValidateAddress(spec.Address)

@@ -10,14 +10,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// identify is the phase that stops at a host which is not the host of the instance's Node, before the operator rolls it
-// back, restarts or configures it.
+// identify is the phase that refuses a host other than the host of the instance's Node, before the operator rolls
+// back, restarts or configures the host.
 type identify struct {
 	nodes nodes.Nodes
 }
 
-// run compares the facts of the reached host with the Node of the instance. The check of the host name comes later, with
-// the claim.
+// run compares the facts of the host with the Node of the instance. The host name is checked later, with the
+// claim.
 func (p identify) run(ctx context.Context, s *scope.Scope) *result.Result {
 	facts := s.Host.Facts
 	if nodeidentity.ConfirmedName(s.Instance) == "" || facts.NodeName == s.NodeName() ||
@@ -37,7 +37,7 @@ func (p identify) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if message == "" {
 		return nil
 	}
-	s.Host.Facts = nil // the next attempt requests them again
+	s.Host.Facts = nil // requested again by the next attempt
 	return &result.Result{
 		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonHostMismatch, Outcome: result.NeedsAdministrator,
 		After: result.HostRecheck, Message: message,

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// idle is the phase that leaves alone a host which is as it should be.
+// idle is the phase that ends the reconcile of an up-to-date host.
 type idle struct {
 	turn      *drain.Turn
 	nodes     nodes.Nodes
@@ -27,7 +27,7 @@ type idle struct {
 	version   string // of the operator
 }
 
-// run ends the reconcile of a host that is as it should be, without a connection to it.
+// run ends the reconcile of an up-to-date host without a connection.
 func (p idle) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if s.Instance.Status.SpecDigest == "" || s.NodeName() == "" {
 		return nil
@@ -64,8 +64,8 @@ func (p idle) run(ctx context.Context, s *scope.Scope) *result.Result {
 	return p.nothingToDo(ctx, s)
 }
 
-// needsCheck reports whether the operator must connect to the host of a node that works: its name leads elsewhere, its
-// agent does not maintain it, or a difference that was found by such a check waits for its slot or its drain.
+// needsCheck reports whether the operator must connect to the host of a working node. Either the name resolves to
+// another address, the agent does not maintain the host, or a detected difference waits for a slot or a drain.
 func (p idle) needsCheck(s *scope.Scope, node *corev1.Node) (bool, *result.Result) {
 	if s.Works {
 		var pending *result.Result
@@ -79,7 +79,7 @@ func (p idle) needsCheck(s *scope.Scope, node *corev1.Node) (bool, *result.Resul
 	return s.Moved || s.AgentCheck || s.AgentCheckIn > 0 && (s.Session.Turn != "" || nodes.Cordoned(node)), nil
 }
 
-// nothingToDo ends the reconcile of a host that is what it should be.
+// nothingToDo ends the reconcile of an up-to-date host.
 func (p idle) nothingToDo(ctx context.Context, s *scope.Scope) *result.Result {
 	s.LeaveGate()
 	if o := p.rollback.TakeRetry(ctx, s); o != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// unread is a ClusterSource that has had no answer yet.
+// unread is a ClusterSource that has no response yet.
 type unread struct{}
 
 func (unread) Current() (nodespec.Cluster, error) {
@@ -42,7 +42,7 @@ func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T)
 		x.Cluster = x
 		next := ""
 		x.server = func(context.Context) (net.Conn, error) {
-			x.clock.Step(time.Minute) // it takes its time
+			x.clock.Step(time.Minute) // a slow connection
 			for range 60_000 {
 				if next = x.instance().Status.NextAction; strings.Contains(next, "connects to") {
 					break
@@ -66,7 +66,8 @@ func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T)
 	})
 }
 
-// tellsOf calls told with what happens next, each time that this is written to a status; an error is the answer.
+// tellsOf calls told with the next action whenever it is written to a status. An error of told is the response to
+// the write.
 func (x *trial) tellsOf(told func(next string) error) {
 	x.t.Helper()
 	api, ok := x.Client.(client.WithWatch)
@@ -112,7 +113,7 @@ func TestAPassGoesOnWhenItCannotBeToldThatItsHostIsBeingContacted(t *testing.T) 
 		return nil
 	})
 	x.server = func(ctx context.Context) (net.Conn, error) {
-		x.clock.Step(time.Minute) // it takes its time
+		x.clock.Step(time.Minute) // a slow connection
 		select {
 		case <-refused:
 		case <-time.After(time.Minute):
@@ -120,13 +121,13 @@ func TestAPassGoesOnWhenItCannotBeToldThatItsHostIsBeingContacted(t *testing.T) 
 		}
 		return x.host.dial(ctx, "tcp")
 	}
-	// The host has no agent: to find that out, the pass had to go on.
+	// The host has no agent, which shows that the reconcile continued.
 	if instance, _ := x.reconcile(); instance.Status.HostKey == nil || instance.Status.Summary != string(remote.ReasonSessionRejected) {
 		t.Errorf("it is %s, its key %v", instance.Status.Summary, instance.Status.HostKey)
 	}
 }
 
-// unreadable is a ClusterSource whose workers have no configuration that can be read.
+// unreadable is a ClusterSource without a readable configuration of the workers.
 type unreadable struct{}
 
 func (unreadable) Current() (nodespec.Cluster, error) {

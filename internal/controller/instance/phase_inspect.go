@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// inspect is the phase that has the agent report the facts of the host, once for each connection.
+// inspect is the phase that reads the facts of the host, once per connection.
 func inspect(_ context.Context, s *scope.Scope) *result.Result {
 	fresh, pending, err := s.Host.ReadFacts(hostjobs.FactsRequest{Trusted: s.Instance.Status.Host != nil, Arguments: factsArguments(s)})
 	switch {
@@ -32,7 +32,7 @@ func inspect(_ context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// learn keeps the facts that the host has reported.
+// learn records the facts reported by the host.
 func learn(s *scope.Scope, facts *plan.Facts) {
 	s.Host.Facts, s.Session.Unanswered = facts, false
 	s.Session.KubeletSince = time.Time{}
@@ -47,7 +47,7 @@ func learn(s *scope.Scope, facts *plan.Facts) {
 	}
 }
 
-// hostStatus returns the status of the host that the scope has a connection to, from its facts.
+// hostStatus returns the status of the connected host from its facts.
 func hostStatus(s *scope.Scope, facts *plan.Facts) *v1alpha1.HostStatus {
 	system, nodeIP := facts.System, ""
 	if before := s.Instance.Status.Host; before != nil {
@@ -60,8 +60,8 @@ func hostStatus(s *scope.Scope, facts *plan.Facts) *v1alpha1.HostStatus {
 	}
 }
 
-// factsArguments have the agent try the way to the API server, where it is known, and ask the cloud for the machine's
-// name, where that is the node's.
+// factsArguments makes the agent check the connection to the API server, if the server is known. The agent also
+// reads the machine's name from the cloud, if the cloud determines the node name.
 func factsArguments(s *scope.Scope) []string {
 	var arguments []string
 	if nodename.GivenByCloud(s.Cluster.Platform) && s.KeptNodeName() == "" {

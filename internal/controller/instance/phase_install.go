@@ -9,13 +9,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// install is the phase that brings a host to its NodeSpec.
+// install is the phase that configures a host with its NodeSpec.
 type install struct {
 	specs    desired.Specs
 	delivery delivery
 }
 
-// run brings the host to the spec, as far as the spec is known.
+// run applies the spec, as far as the spec is known.
 func (p install) run(ctx context.Context, s *scope.Scope) *result.Result {
 	spec, o := p.specs.ForNode(ctx, s)
 	if o != nil {

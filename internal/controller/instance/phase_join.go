@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// join is the phase in which the node's services get their certificates and its Node is bound.
+// join is the phase that issues the certificates of the node's services and binds the Node.
 type join struct {
 	nodes    nodes.Nodes
 	events   status.Recorder
@@ -31,11 +31,11 @@ type join struct {
 	clock    clock.PassiveClock
 }
 
-// registerLimit is how long a started kubelet may take to register its node before it is started again, and it counts as
-// a failure.
+// registerLimit is the maximum time that a started kubelet may take to register its node. After that, the kubelet
+// is restarted, and the wait counts as a failure.
 const registerLimit = 5 * time.Minute
 
-// run gets the node's services their certificates and binds the Node that the kubelet registers.
+// run issues the certificates of the node's services and binds the Node registered by the kubelet.
 func (p join) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if slices.Contains(s.Host.Left.Needs, nodespec.NeedCertificate) {
 		if o := p.reportLostCertificate(s); o != nil {
@@ -79,8 +79,8 @@ func (p join) run(ctx context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// mayHaveCertificates returns what keeps certificates from being signed for the name of the instance's node, whether it
-// is registered or not; nil for nothing. It reads the API server unless the Node is bound to the instance.
+// mayHaveCertificates returns the result that blocks certificates for the name of the instance's node, registered
+// or not; nil for none. It reads the API server unless the Node is bound to the instance.
 func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) *result.Result {
 	node, err := p.nodes.Of(ctx, s.Instance)
 	if err != nil {
@@ -93,8 +93,8 @@ func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) *result.R
 	return o
 }
 
-// ownNode returns the instance's Node; nil when there is none, to which nothing is written. A Node that is not bound yet is read from
-// the API server, with all that could have its name.
+// ownNode returns the instance's Node. If it returns nil, nothing must be written. An unbound Node is read from
+// the API server, with all objects that may have the same name.
 func (p join) ownNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *result.Result) {
 	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
@@ -112,10 +112,10 @@ func (p join) ownNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *resul
 
 func awaitedNode(s *scope.Scope) string { return "the Node " + s.NodeName() }
 
-// mustRegisterAgain reports whether a Node that is not there will not come by itself: it was there before, the kubelet
-// runs for longer than the instance exists, or it has had registerLimit. A kubelet that is older than its instance
-// registered a Node that was deleted together with the former instance. The age of the kubelet counts as well as the
-// wait, because the wait begins anew with each start of the operator.
+// mustRegisterAgain reports whether a missing Node needs a restart of the kubelet: the Node was registered
+// before, the kubelet is older than the instance, or registerLimit has passed. A kubelet that is older than its
+// instance registered a Node that was deleted with the former instance. The age of the kubelet counts in addition
+// to the wait, because the wait restarts with the operator.
 func (p join) mustRegisterAgain(s *scope.Scope) bool {
 	if s.Instance.Status.NodeRef.UID != "" {
 		return true
@@ -131,7 +131,7 @@ func (p join) mustRegisterAgain(s *scope.Scope) bool {
 	return waited >= registerLimit && now.Sub(s.Session.RegistersAgain) >= registerLimit
 }
 
-// kubeletAge returns how long the kubelet has run without a Node, at least.
+// kubeletAge returns the minimum time that the kubelet has run without a Node.
 func (p join) kubeletAge(s *scope.Scope) time.Duration {
 	if since := s.Session.KubeletSince; !since.IsZero() {
 		return p.clock.Since(since).Truncate(time.Second)
@@ -139,9 +139,9 @@ func (p join) kubeletAge(s *scope.Scope) time.Duration {
 	return registerLimit
 }
 
-// registerAgain has the kubelet register its Node again: it does so only when it starts, which another value of
-// status.registrationID has it do. The wait for a Node that has not come goes on, so that it counts as a failure when that does not
-// help.
+// registerAgain has the kubelet register the Node again. A kubelet only registers when started, which a new value
+// of status.registrationID triggers. The wait for a Node that never registered continues, so the wait counts as a
+// failure if the restart does not help.
 func (p join) registerAgain(s *scope.Scope) *result.Result {
 	ref := s.Instance.Status.NodeRef
 	if ref.UID != "" {
@@ -156,8 +156,8 @@ func (p join) registerAgain(s *scope.Scope) *result.Result {
 	return result.WriteFirst(v1alpha1.ConditionJoined)
 }
 
-// reportLostCertificate returns once that a node which had joined before needs another certificate: it was off for longer than
-// the life of its own, or lost the file. The next reconcile goes on.
+// reportLostCertificate returns a result once if a node that had joined before needs another certificate. The
+// node was off for longer than the lifetime of its certificate, or lost the file. The next reconcile continues.
 func (p join) reportLostCertificate(s *scope.Scope) *result.Result {
 	if s.Instance.Status.NodeRef.UID == "" || s.Session.LostCertificate {
 		return nil
@@ -181,8 +181,8 @@ func lostCertificate(current *plan.CertificateFacts) string {
 		current.NotAfter.UTC().Format(time.RFC3339) + "."
 }
 
-// issueCertificates has the requests signed that came over the pinned connection, and sends all certificates back with the
-// spec at once.
+// issueCertificates signs the certificate requests received over the pinned connection, and sends all
+// certificates with the spec.
 func (p join) issueCertificates(ctx context.Context, s *scope.Scope) *result.Result {
 	spec, o := p.specs.ForNode(ctx, s)
 	if o != nil {
@@ -192,8 +192,8 @@ func (p join) issueCertificates(ctx context.Context, s *scope.Scope) *result.Res
 	if s.Host.Issued == nil {
 		issued, o := p.signer.Issue(s, wanted, s.Host.Facts, func() *result.Result { return p.mayHaveCertificates(ctx, s) })
 		if o != nil {
-			if o.Outcome == result.ChangeFailed { // the host asks for another identity
-				s.Host.Applied, s.Host.Facts = "", nil // the next attempt asks the host again
+			if o.Outcome == result.ChangeFailed { // the host requests another identity
+				s.Host.Applied, s.Host.Facts = "", nil // the next attempt reads the facts again
 			}
 			return o
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// liveLists counts the lists that are read from the API server.
+// liveLists counts the lists from the API server.
 type liveLists struct {
 	client.Reader
 	count int
@@ -35,7 +35,7 @@ func (l *liveLists) List(ctx context.Context, list client.ObjectList, options ..
 	return l.Reader.List(ctx, list, options...)
 }
 
-// All hosts of a fleet that join at once would list all of the fleet each time that they look.
+// If all hosts of a fleet join at once, each check must not list the complete fleet.
 func TestToWaitForANodeListsNothing(t *testing.T) {
 	x, _, _ := hostToJoin(t, "None")
 	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
@@ -49,7 +49,8 @@ func TestToWaitForANodeListsNothing(t *testing.T) {
 	}
 }
 
-// An apply, which may take many minutes, comes between the signature and the Node: whose the name is is read again.
+// An apply of many minutes may happen between the signature and the registration of the Node, so the owner of the
+// name is checked again.
 func TestWhatACertificateWasSignedOnIsReadAgainBeforeTheNodeIsBound(t *testing.T) {
 	x := newTrial(t)
 	instance := listed()
@@ -78,8 +79,8 @@ func TestWhatACertificateWasSignedOnIsReadAgainBeforeTheNodeIsBound(t *testing.T
 // kubeletRuns selects the starts of the kubelet.
 func kubeletRuns(e fake.Entry) bool { return e.Kind == fake.KindService && e.Detail == "kubelet runs" }
 
-// A kubelet registers its Node only when it starts. An administrator who deletes the Node before the operator has seen
-// it, or while the operator is away, leaves a kubelet that would never register it again.
+// A kubelet registers its Node only when started. If an administrator deletes a Node that the operator has not
+// observed, or while the operator is not running, the kubelet never registers the Node again.
 func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
@@ -114,12 +115,12 @@ func TestAKubeletWhoseNodeIsNotThereStartsAgain(t *testing.T) {
 	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
 }
 
-// A Node and its WindowsInstance are deleted together: the next instance of the host finds a kubelet that runs, and
-// would never register the Node by itself.
+// A Node and its WindowsInstance are deleted together. The next instance of the host has a running kubelet that
+// never registers the Node again.
 func TestAKubeletThatIsOlderThanItsInstanceRegistersItsNodeAtOnce(t *testing.T) {
 	x, h, _ := nodeInService(t, "None")
 	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
-	x.clock.Step(registerLimit / 2) // that it runs for longer than the limit would be reason enough
+	x.clock.Step(registerLimit / 2) // a kubelet older than registerLimit would be restarted anyway
 	for _, object := range []client.Object{x.node(), x.instance()} {
 		if err := x.Client.Delete(t.Context(), object); err != nil {
 			t.Fatal(err)
@@ -151,7 +152,7 @@ func TestAKubeletThatIsOlderThanItsInstanceRegistersItsNodeAtOnce(t *testing.T) 
 	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
 }
 
-// An operator that restarts more often than every five minutes remembers no wait that is as long.
+// An operator that restarts more often than every five minutes never completes a wait of that length.
 func TestAKubeletWhoseNodeIsNotThereStartsAgainWhileTheOperatorRestarts(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	starts := func() int { return len(h.machine.Journal().Entries(kubeletRuns)) }
@@ -167,7 +168,8 @@ func TestAKubeletWhoseNodeIsNotThereStartsAgainWhileTheOperatorRestarts(t *testi
 	}
 }
 
-// The clock of a host is often set some minutes after its start. A kubelet that has just started is not old because of that.
+// The clock of a host is often set some minutes after its start. A new kubelet must not appear old because of
+// that.
 func TestAKubeletIsNotOldBecauseTheClockOfTheHostWasSet(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	h.machine.OnOperation(func(fake.Operation) error {
@@ -183,8 +185,9 @@ func TestAKubeletIsNotOldBecauseTheClockOfTheHostWasSet(t *testing.T) {
 	}
 }
 
-// A kubelet registers its Node, and the Node gets its pod subnet, while the apply goes on that has started the kubelet. What that apply
-// says of the host counts although another NodeSpec is wanted at its end: the host is not asked again, and nothing is applied twice.
+// The kubelet registers the Node, and the Node gets a pod subnet, during the apply that has started the kubelet.
+// The result of that apply counts although another NodeSpec is desired at the end: the host is not inspected
+// again, and nothing is applied twice.
 func TestAnApplyCountsAlthoughMoreIsWantedAtItsEnd(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
@@ -204,8 +207,8 @@ func TestAnApplyCountsAlthoughMoreIsWantedAtItsEnd(t *testing.T) {
 	}
 }
 
-// A reconcile may end early, because an object was changed at the same time or the cluster cannot be read. What the agent has done
-// meanwhile is for the next one, unless that must reach the host at another address.
+// A reconcile may end early, because of a conflict or an unreadable cluster. The result of the agent is kept for
+// the next reconcile, unless the address of the host has changed.
 func TestAnApplyCountsAfterAReconcileThatEndsEarly(t *testing.T) {
 	x, h, _ := hostToJoin(t, "None")
 	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
@@ -256,7 +259,7 @@ func (s *flakyCluster) Current() (nodespec.Cluster, error) {
 	return s.ClusterSource.Current()
 }
 
-// The cache may get a Node later than the operator has bound it.
+// The cache may receive a Node after the operator has bound it.
 func TestANodeThatTheCacheDoesNotHaveYetIsNotLost(t *testing.T) {
 	x, _, _ := nodeInService(t, "None")
 	api, ok := x.Client.(client.WithWatch)

@@ -14,17 +14,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 )
 
-// keep is the phase that puts back on a Node what the operator owns there, without a connection to the host: pods for
-// Linux must not find a Windows node without its taint.
+// keep is the phase that reverts drift of fields owned by the operator on a Node, without a connection to the
+// host. Without its taint, a Windows node would attract Linux pods.
 type keep struct {
 	nodes  nodes.Nodes
 	events status.Recorder
 	clock  clock.PassiveClock
 }
 
-// The operator puts back at once at first. From putBackAlarm times in a row on it warns, and pauses before it puts back
-// again, so that it does not fight another writer. The pauses double from the first to the longest. All that begins anew
-// after a calm time.
+// The operator first reverts drift immediately. After putBackAlarm consecutive reverts, it emits a warning and
+// pauses before each further revert, to avoid a fight with another writer. The pause doubles from the first to
+// the longest, and is reset after putBackCalm.
 const (
 	putBackAlarm        = 4
 	firstPutBackPause   = time.Second
@@ -32,7 +32,7 @@ const (
 	putBackCalm         = 10 * time.Minute
 )
 
-// run puts back at once what was changed, and less and less often what another writer keeps changing.
+// run reverts drift immediately, with increasing pauses if another writer keeps changing the fields.
 func (p keep) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if err := p.nodes.DiscardDrained(ctx, s.Instance); err != nil {
 		return result.API(v1alpha1.ConditionUpToDate, "remove the record of an outdated drain from the Node", err)
@@ -56,7 +56,7 @@ func (p keep) run(ctx context.Context, s *scope.Scope) *result.Result {
 	memory.Refused = nil
 	node, changed, err := p.nodes.PutBack(ctx, s)
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		// A webhook, for example. It must not keep the operator from the node's certificates.
+		// An error of a webhook, for example, must not block the renewal of the node's certificates.
 		memory.Times, memory.Last = max(memory.Times+1, putBackAlarm), now
 		memory.Refused = result.API(v1alpha1.ConditionUpToDate, "restore the fields of the Node that the operator owns", err)
 		s.PutBackIn = putBackPause(memory.Times)
@@ -72,7 +72,7 @@ func (p keep) run(ctx context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// putBackPause returns the pause after something was put back so many times in a row.
+// putBackPause returns the pause after a number of consecutive reverts.
 func putBackPause(times int) time.Duration {
 	if times < putBackAlarm {
 		return 0

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// inService returns a trial with a node in service of a listed host, which lacks nothing.
+// inService returns a trial with a listed host and an up-to-date node in service.
 func inService(t *testing.T) *trial {
 	t.Helper()
 	x := newTrial(t)
@@ -33,7 +33,7 @@ func inService(t *testing.T) *trial {
 	return x
 }
 
-// changes lets another writer change the Node, and reports whether that wakes the instance.
+// changes changes the Node as another writer, and reports whether the change enqueues the instance.
 func (x *trial) changes(change func(*corev1.Node)) bool {
 	x.t.Helper()
 	before, after := x.node(), x.node()
@@ -116,7 +116,7 @@ func TestWhatAUserOwnsOnANodeStays(t *testing.T) {
 	x := inService(t)
 	x.changes(func(n *corev1.Node) {
 		n.Labels["mine"], n.Annotations["example.com/mine"], n.Spec.Unschedulable = "x", "y", true
-		n.Labels[corev1.LabelWindowsBuild] = "10.0.26100" // the kubelet's
+		n.Labels[corev1.LabelWindowsBuild] = "10.0.26100" // owned by the kubelet
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoExecute},
 			corev1.Taint{Key: v1alpha1.TaintWindows, Value: "Windows", Effect: corev1.TaintEffectNoExecute})
 	})
@@ -134,7 +134,7 @@ func TestWhatAUserOwnsOnANodeStays(t *testing.T) {
 	}
 }
 
-// A controller of a user takes the taint away again and again. It must not make the operator write without an end.
+// A user's controller removes the taint again and again. The operator must not write without end.
 func TestTheOperatorDoesNotFightAnotherWriter(t *testing.T) {
 	x := inService(t)
 	took := func() bool {
@@ -186,7 +186,7 @@ func TestAPausedInstanceLeavesItsNodeAlone(t *testing.T) {
 	}
 }
 
-// The Node of another machine has come under the name.
+// The Node of another machine has registered under the name.
 func TestNothingIsPutOnANodeThatIsNotBoundToTheInstance(t *testing.T) {
 	x := inService(t)
 	other := x.node()
@@ -203,7 +203,8 @@ func TestNothingIsPutOnANodeThatIsNotBoundToTheInstance(t *testing.T) {
 	}
 }
 
-// A webhook refuses the operator's writes to the Node. The certificates of the node do not depend on that.
+// A webhook refuses the operator's writes to the Node. The certificates of the node must not depend on these
+// writes.
 func TestANodeThatMayNotBeWrittenToGetsItsCertificates(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(month)

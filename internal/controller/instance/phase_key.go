@@ -18,7 +18,8 @@ type key struct {
 	namespace string // of the operator
 }
 
-// run reads the SSH private key. Its absence or a fault in it is waited for: the Secret is watched.
+// run reads the SSH private key. If the key is missing or invalid, the phase waits, because the Secret is
+// watched.
 func (p key) run(ctx context.Context, s *scope.Scope) *result.Result {
 	key, err := keys.Read(ctx, p.client, p.namespace)
 	if err == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// storeKeys changes the Secret as an administrator does.
+// storeKeys changes the Secret, as an administrator does.
 func (x *trial) storeKeys(data map[string][]byte) {
 	x.t.Helper()
 	secret := &corev1.Secret{}

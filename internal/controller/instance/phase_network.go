@@ -22,10 +22,12 @@ type network struct {
 	clock    clock.PassiveClock
 }
 
-// subnetLimit is how long the cluster's network may take to assign a pod subnet before it counts as a failure.
+// subnetLimit is the maximum time that the cluster network may take to assign a pod subnet before the wait counts
+// as a failure.
 const subnetLimit = 5 * time.Minute
 
-// run waits for the pod subnet that the hybrid overlay assigns to the Node, and has the agent set up what needs it.
+// run waits for the pod subnet that the hybrid overlay assigns to the Node, and has the agent set up the
+// dependent configuration.
 func (p network) run(ctx context.Context, s *scope.Scope) *result.Result {
 	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
@@ -57,7 +59,8 @@ func (p network) run(ctx context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// room ends a sentence with the number of nodes that can get a pod subnet: the hybrid overlay does not report that it has none left.
+// room ends a sentence with the maximum number of nodes with a pod subnet, because the hybrid overlay does not
+// report the exhaustion of its subnets.
 func room(subnets int) string {
 	if subnets == 0 {
 		return " and at hybridClusterNetwork."

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// pause stops when a user has paused the instance.
+// pause ends the reconcile of a paused instance.
 func pause(_ context.Context, s *scope.Scope) *result.Result {
 	if !s.Instance.Spec.Paused {
 		return nil

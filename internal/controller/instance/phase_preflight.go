@@ -7,16 +7,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// preflight stops before anything is changed on a host from which a kubelet could not reach the API server. The host
-// itself has tried it: what it resolves and reaches is not what the operator does. A host that has joined before is not
-// held up: its kubelet tells.
+// preflight refuses a host that cannot reach the API server, before the host is changed. The check runs on the
+// host, because name resolution and routes differ from those in the operator's pod. A host that has joined before
+// is not refused: its kubelet reports the failure.
 func preflight(_ context.Context, s *scope.Scope) *result.Result {
 	if ref := s.Instance.Status.NodeRef; ref != nil && ref.UID != "" {
 		return nil
 	}
 	o := result.APIServerUnreachable(s.Host.Facts.APIServer)
 	if o != nil {
-		s.Host.Facts = nil // the next attempt asks the host again
+		s.Host.Facts = nil // the next attempt reads the facts again
 	}
 	return o
 }

@@ -20,15 +20,15 @@ import (
 
 // reach is the phase that connects to the host.
 type reach struct {
-	client    client.Client // for the key before the present one, and for the other instances
+	client    client.Client // for the previous key and the other instances
 	machines  nodes.Machines
 	events    status.Recorder
 	jitter    func() float64
 	namespace string // of the operator
 }
 
-// run connects to the host, or reuses a connection, and pins its host key at first contact. The pin is written before anything
-// is sent to the host.
+// run connects to the host, or reuses a connection, and pins the host key at the first contact. The pin is
+// written before anything is sent to the host.
 func (p reach) run(ctx context.Context, s *scope.Scope) *result.Result {
 	announced, o := p.announced(ctx, s)
 	if o != nil {
@@ -56,9 +56,9 @@ func (p reach) run(ctx context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// notReached returns the result of a connection that has failed.
+// notReached returns the result of a failed connection.
 func (p reach) notReached(s *scope.Scope, err error) *result.Result {
-	// What comes with a restart passes with it; another host key does not.
+	// A failure during a restart is temporary, except for another host key.
 	if o := s.StillRestarting(); o != nil && !hostjobs.IsAnotherHost(err) {
 		return o
 	}
@@ -71,8 +71,8 @@ func (p reach) notReached(s *scope.Scope, err error) *result.Result {
 	return awaitsKey(s, hostjobs.NotConnected(err))
 }
 
-// announced returns the fingerprint of the host key that the instance's Machine announces for the first contact; "" for none. The
-// Machine API itself announces none on any platform.
+// announced returns the fingerprint of the host key that the instance's Machine announces for the first contact;
+// "" for none. The Machine API itself announces none on any platform.
 func (p reach) announced(ctx context.Context, s *scope.Scope) (string, *result.Result) {
 	if !s.OfMachine() || s.Instance.Status.HostKey != nil {
 		return "", nil
@@ -87,22 +87,22 @@ func (p reach) announced(ctx context.Context, s *scope.Scope) (string, *result.R
 	return machine.Annotations[v1alpha1.AnnotationExpectedHostKey], nil
 }
 
-// pinHostKey notes the key that the host has shown; first tells that none was pinned before, on the Node neither.
+// pinHostKey records the host key presented by the host. first is true if no key was pinned before, including on
+// the Node.
 func (p reach) pinHostKey(s *scope.Scope, key v1alpha1.HostKey, first bool) {
 	before := s.Instance.Status.HostKey
 	if before != nil && before.Key == key.Key {
 		return
 	}
 	s.Instance.Status.HostKey = &key
-	// What was learnt of the host behind another key does not count for this one, and what lies there is not known to be
-	// ours.
+	// Facts of the host with the former key do not apply, and its files may be foreign.
 	s.Instance.Status.Host, s.Session.Spec = nil, ""
 	if first || before != nil {
 		p.events.Emit(status.HostKeyPinnedEvent(s.Instance, first))
 	}
 }
 
-// awaitsKey explains that a node continues with the key that it was configured with.
+// awaitsKey explains that a node remains in service with its former key.
 func awaitsKey(s *scope.Scope, o *result.Result) *result.Result {
 	if !s.KeyDiffers {
 		return o

@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// fingerprint is what ssh-keygen -l prints of the host's key.
+// fingerprint returns the fingerprint of the host's key, as printed by ssh-keygen -l.
 func (h *sshHost) fingerprint() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,7 +193,7 @@ func TestTheStatusOfAFaultyEntryHasItsFault(t *testing.T) {
 	}
 }
 
-// clone makes another instance whose host shows the host key of the trial's, with another machine ID.
+// clone creates another instance with the host key of the trial's host, and with another machine ID.
 func (x *trial) clone(name string) *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	of := x.instance()
@@ -241,7 +241,7 @@ func TestAHostKeyThatOtherHostsHaveTooIsToldOnce(t *testing.T) {
 	}
 }
 
-// Both hosts are reported, also the one that was there first and has nothing else to do.
+// Both hosts are reported, including the first host, which has nothing else to do.
 func TestInstancesLookAgainWhenAnotherHostHasTheirKey(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(listed(), x.key.Hash())
@@ -294,7 +294,7 @@ func TestReuseByManyHostsIsToldInBoundedWords(t *testing.T) {
 	}
 }
 
-// A restart hides what is wrong with a host for as long as it lasts, but does not keep it to itself.
+// A restart of the host delays the report of a fault, but does not hide the fault.
 func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 	x := newTrial(t)
 	x.withHostileAgent(func(verb.Line) []verb.Line { return nil })
@@ -317,7 +317,8 @@ func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 	}
 }
 
-// The queue keeps the earliest of several delays: one that a job's begin had asked for would cut the delay after its failure short.
+// The queue keeps the shortest of several delays. A delay requested at the start of a job would shorten the delay
+// after its failure.
 func TestAHostThatIsOffIsTriedAgainAfterItsDelay(t *testing.T) {
 	x := newTrial(t, listed())
 	x.host.switchOff(true)

@@ -16,10 +16,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// restartedPoll is how soon a host is looked at again that has restarted by itself.
+// restartedPoll is the delay before the check of a host that has restarted on its own.
 const restartedPoll = 500 * time.Millisecond
 
-// reboot is the phase that restarts a host because somebody has asked for it.
+// reboot is the phase that restarts a host on request.
 type reboot struct {
 	turn   *drain.Turn
 	nodes  nodes.Nodes
@@ -27,9 +27,9 @@ type reboot struct {
 	clock  clock.PassiveClock
 }
 
-// run restarts the host of a node in service because an administrator has asked for it. The annotation is taken away
-// with the node's release, when it was checked to work again. Which boot is to end is written down first, so that there
-// is one restart and no second, whoever is killed meanwhile.
+// run restarts the host of a node in service at the request of an administrator. The annotation is removed when
+// the node is activated again after verification. The boot ID is recorded before the restart, so that the host
+// restarts exactly once, even if a process is killed in between.
 func (p reboot) run(ctx context.Context, s *scope.Scope) *result.Result {
 	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
@@ -41,16 +41,16 @@ func (p reboot) run(ctx context.Context, s *scope.Scope) *result.Result {
 	}
 	boot := s.Host.Facts.System.BootID
 	if requested != nil && requested.BootID != boot {
-		return nil // it was done; the node is checked next
+		return nil // done; the node is checked next
 	}
 	if requested != nil && !nodes.RebootWanted(node) {
 		s.Instance.Status.RequestedReboot = nil
-		return nil // and nobody wants it any more
+		return nil // and no longer requested
 	}
 	line, pending, err := s.Host.Reboot(boot, func() *result.Result {
-		// It may be long ago that the node had its turn and was drained for a restart that was not done.
+		// The node may have been drained long ago for a restart that did not happen.
 		s.Instance.Status.RequestedReboot = nil
-		if node, err = p.nodes.Of(ctx, s.Instance); err != nil { // that is drained must be true now
+		if node, err = p.nodes.Of(ctx, s.Instance); err != nil { // a live read, because the node must be drained now
 			return result.API(v1alpha1.ConditionReady, "read the Node", err)
 		}
 		if node == nil {

@@ -17,7 +17,7 @@ import (
 
 const buildRefused, buildAccepted = "10.0.20348.169", "10.0.20348.681"
 
-// reportsBuild has the kubelet of a Node report a Windows build.
+// reportsBuild reports a Windows build on a Node, as the kubelet does.
 func (x *trial) reportsBuild(node, build string) {
 	x.t.Helper()
 	n := x.nodeNamed(node)
@@ -29,7 +29,7 @@ func (x *trial) reportsBuild(node, build string) {
 	}
 }
 
-// refusals are the states in which a new host would be refused, with the words by which the status names them.
+// refusals are the states in which a new host would be refused, with texts of the status.
 var refusals = map[string]struct {
 	begin  func(x *trial, node string)
 	end    func(x *trial, node string)
@@ -59,8 +59,8 @@ var refusals = map[string]struct {
 	},
 }
 
-// nodesInService make the instance of a Machine whose node another version of the operator has configured, and return the
-// name of the node.
+// nodesInService create the instance of a Machine with a node that another version of the operator has
+// configured, and return the name of the node.
 var nodesInService = map[string]func(*testing.T, v1alpha1.UpgradeStrategy) (*trial, string){
 	"a node of this operator": func(t *testing.T, strategy v1alpha1.UpgradeStrategy) (*trial, string) {
 		return upgraded(t, strategy, true), machine
@@ -72,7 +72,7 @@ var nodesInService = map[string]func(*testing.T, v1alpha1.UpgradeStrategy) (*tri
 	},
 }
 
-// Nothing deletes a Machine, drains a node or changes a host if a new host would be refused.
+// If a new host would be refused, no Machine is deleted, no node is drained and no host is changed.
 func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
 	for whose, begin := range nodesInService {
 		for state, c := range refusals {
@@ -100,7 +100,7 @@ func TestANodeInServiceStaysAsItIsWhereANewHostWouldBeRefused(t *testing.T) {
 					if n := x.nodeNamed(node); n.Spec.Unschedulable || len(gate.asked) > 0 || x.dials() > 0 {
 						t.Errorf("unschedulable %t, asked for %v, %d connections", n.Spec.Unschedulable, gate.asked, x.dials())
 					}
-					// A MachineSet with another image replaces the Machine; another cluster is not within its reach.
+					// A MachineSet with another image replaces the Machine, but cannot change the cluster.
 					byImage := strategy == v1alpha1.UpgradeReplace && c.reason == v1alpha1.ReasonWindowsVersionUnsupported
 					if awaits := instance.Status.ReplacementVersion == x.Version; awaits != byImage {
 						t.Errorf("it awaits version %q", instance.Status.ReplacementVersion)
@@ -154,7 +154,7 @@ func TestTheNodeOfAnInstanceThatWasMadeAgainIsReadyWhereANewHostWouldBeRefused(t
 	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
 }
 
-// A kubelet that is away reports the build from before an update of Windows.
+// A kubelet that does not report has the build from before a Windows update on its Node.
 func TestANodeThatDoesNotWorkIsJudgedByItsHost(t *testing.T) {
 	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
 	x.reportsBuild(machine, buildRefused)
@@ -176,7 +176,7 @@ func TestAKeyIsAdoptedOnANodeWhoseWindowsANewHostMayNotHave(t *testing.T) {
 	}
 }
 
-// lacksUpdates has a host run an older build of Windows from now on.
+// lacksUpdates makes a host run an older Windows build.
 func lacksUpdates(t *testing.T, x *trial, h *agentHost, revision int) {
 	t.Helper()
 	x.forget(client.ObjectKey{Namespace: ourNamespace, Name: machine})

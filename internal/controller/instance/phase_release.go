@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// release is the phase that hands a proven node to the scheduler.
+// release is the phase that activates a verified node.
 type release struct {
 	nodes   nodes.Nodes
 	events  status.Recorder
@@ -31,7 +31,7 @@ type release struct {
 	version string // of the operator
 }
 
-// run hands a node that was proven to work to the scheduler, and lets the connection go.
+// run activates a verified node, and closes the connection.
 func (p release) run(ctx context.Context, s *scope.Scope) *result.Result {
 	node, spec, o := p.ready(ctx, s)
 	if o != nil {
@@ -58,7 +58,7 @@ func (p release) run(ctx context.Context, s *scope.Scope) *result.Result {
 		p.events.Emit(status.LegacySetupEvent(s.Instance))
 	}
 	s.Session.Fallback, s.Session.NoFallback, s.Session.ChangeFailures = "", "", 0
-	// The host lets go of what it was before: the node was proven with what it is now.
+	// The node was verified with the current configuration, so the rollback target is deleted.
 	if facts := s.Host.Facts; facts != nil && facts.Fallback != "" {
 		s.Host.Commit()
 	} else {
@@ -68,8 +68,8 @@ func (p release) run(ctx context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// refreshClock reads the clock of a host again if it is wrong: the last reading may be as old as the connection. After a failure the
-// last reading stays.
+// refreshClock reads the clock of a host again if the clock is wrong, because the last reading may be as old as
+// the connection. After a failure, the last reading is kept.
 func (p release) refreshClock(s *scope.Scope) *result.Result {
 	if support.ClockAdvice(s.Session.Clock) == "" || s.Host.ClockRead {
 		return nil
@@ -84,7 +84,7 @@ func (p release) refreshClock(s *scope.Scope) *result.Result {
 	return nil
 }
 
-// ready returns the Node with the NodeSpec that belongs to it, if it is Ready and initialized.
+// ready returns the Node with its NodeSpec, if the Node is Ready and initialized.
 func (p release) ready(ctx context.Context, s *scope.Scope) (*corev1.Node, nodespec.NodeSpec, *result.Result) {
 	node, err := p.nodes.Recent(ctx, s.Instance)
 	if err != nil {
@@ -102,8 +102,8 @@ func (p release) ready(ctx context.Context, s *scope.Scope) (*corev1.Node, nodes
 	return node, spec, o
 }
 
-// notInitialized waits for the cloud controller manager: its taint keeps pods away, and it brings the labels by which
-// pods are placed. An event of the Node ends the wait.
+// notInitialized waits for the cloud controller manager, which sets the labels used for scheduling. Until then, a
+// taint keeps pods away. An event of the Node ends the wait.
 func notInitialized(node *corev1.Node, spec nodespec.NodeSpec, platform string) *result.Result {
 	onHost := slices.ContainsFunc(spec.Services, func(service nodespec.Service) bool {
 		return service.Name == nodespec.ServiceCloudNodeManager
@@ -125,11 +125,12 @@ func notInitialized(node *corev1.Node, spec nodespec.NodeSpec, platform string) 
 	}
 }
 
-// longestAdvice is how much of a check's message the condition shows, in bytes; the event has all of it.
+// longestAdvice is the maximum size of a check's message in the condition, in bytes. The event has the full
+// message.
 const longestAdvice = 250
 
-// advise says which advisory checks have failed, whether the host's clock is wrong, and what is known of its build. The
-// node works without, so they are no result.
+// advise describes failed advisory checks, a wrong host clock, and known faults of the Windows build. The node
+// works nevertheless, so these are not results.
 func (p release) advise(s *scope.Scope, spec nodespec.NodeSpec) string {
 	advice := ""
 	if clock := support.ClockAdvice(s.Session.Clock); clock != "" {
@@ -148,11 +149,11 @@ func (p release) advise(s *scope.Scope, spec nodespec.NodeSpec) string {
 	return advice
 }
 
-// kubeletPort is where the API server reaches the kubelet for logs and exec.
+// kubeletPort is the port of the kubelet for logs and exec.
 const kubeletPort = "10250"
 
-// adviseOnLogsPort says when the kubelet's port is closed to others. The node works without it, so it is advice and no
-// result.
+// adviseOnLogsPort describes a kubelet port that is closed to the operator. The node works without the port, so
+// this is not a result.
 func (p release) adviseOnLogsPort(s *scope.Scope, nodeIP string) string {
 	err := s.Host.LogsPort
 	if err == nil {

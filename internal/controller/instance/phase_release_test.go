@@ -109,7 +109,8 @@ func TestANodeIsNotReadyBeforeTheCloudControllerManagerHasInitializedIt(t *testi
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 }
 
-// A kubelet registers with the start-up taint of the release that configured it, also during an upgrade of the operator.
+// A kubelet registers with the start-up taint of the release that configured it, including during an upgrade of
+// the operator.
 func TestANodeTakesPodsWhicheverStartupTaintItRegisteredWith(t *testing.T) {
 	for name, keys := range map[string][]string{
 		"that of this release":       {v1alpha1.TaintNotReady},
@@ -138,7 +139,7 @@ func TestANodeTakesPodsWhicheverStartupTaintItRegisteredWith(t *testing.T) {
 	}
 }
 
-// When a node becomes Ready, its kubelet and the node lifecycle controller write to it as well.
+// When a node becomes Ready, the kubelet and the node lifecycle controller also write to the Node.
 func TestWhatIsDecidedByANodeIsDecidedAgainWhenSomebodyElseHasWrittenToIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		conflicts int

@@ -16,17 +16,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/lookup"
 )
 
-// remember is the phase that restores what an instance which was made again has forgotten.
+// remember is the phase that restores the status of a recreated instance.
 type remember struct {
 	nodes    nodes.Nodes
 	adoption *adoption.Adoption
 	client   client.Client
 }
 
-// run restores what a WindowsInstance that was deleted and made again has forgotten: the Node is bound to it by name,
-// and keeps the pinned host key. It is written at once, because the disruption policy counts nodes as the API has them,
-// and this reconcile may ask to disturb the node. A host that has no Node of this operator yet may have been pinned by
-// one before it.
+// run restores the status of a WindowsInstance that was deleted and recreated: the Node is bound to it by name,
+// and records the pinned host key. The status is written immediately, because the disruption policy counts nodes
+// by the API objects, and this reconcile may request the disruption of the node. If the host has no Node of this
+// operator, a legacy operator may have pinned the key.
 func (p remember) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if s.Instance.Status.HostKey != nil {
 		return nil
@@ -62,7 +62,7 @@ func (p remember) run(ctx context.Context, s *scope.Scope) *result.Result {
 // sameNode reports whether two references are the same.
 func sameNode(a, b *v1alpha1.NodeReference) bool { return a != nil && b != nil && *a == *b }
 
-// candidates are the Nodes for which it is worth a request to find out whose they are. They are shared with the cache.
+// candidates returns the Nodes that may belong to the instance. The Nodes are shared with the cache.
 func (p remember) candidates(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
 	found, err := lookup.NodesBoundTo(ctx, p.client, s.Instance.Name)
 	if name := s.NodeName(); err == nil && name != "" {

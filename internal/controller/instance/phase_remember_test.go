@@ -9,7 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/result"
 )
 
-// The disruption policy took such a node for none: it was neither counted nor named when its host was restarted.
+// A regression: the disruption policy did not know such a node. The node was neither counted nor named when its
+// host was restarted.
 func TestTheNodeOfAnInstanceThatWasMadeAgainIsWrittenBeforeItCanBeDisturbed(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Node){
 		"with the pinned host key":  func(*corev1.Node) {},

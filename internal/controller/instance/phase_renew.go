@@ -33,20 +33,20 @@ type renew struct {
 	nodes  nodes.Nodes
 	specs  desired.Specs
 	signer identity.Signer
-	// identify stops at the host of another node.
+	// identify refuses the host of another node.
 	identify identify
 	clock    clock.PassiveClock
 	jitter   func() float64
 }
 
-// renewalFloor is the least time between two renewals that succeed. A signer may give a certificate that is to be
-// renewed at once, or soon.
+// renewalFloor is the minimum interval between two successful renewals. A signer may issue a certificate that is
+// due for renewal immediately or soon.
 const renewalFloor = time.Minute
 
-// run gives services of a node that works new certificates before theirs expire. It asks no gate and waits for no
-// window: nothing is restarted, and what else is to be changed on the host stays as it is. A failure delays nothing
-// else, and is reported where nothing else is to be reported. A node that does not work gets what it lacks on the way
-// that brings it back.
+// run renews the certificates of a working node before they expire. Neither a disruption slot nor a maintenance
+// window is needed, because nothing is restarted and nothing else changes on the host. A failure delays no other
+// phase, and is reported only if there is nothing else to report. A node that does not work gets certificates
+// during the repair.
 func (p renew) run(ctx context.Context, s *scope.Scope) *result.Result {
 	due, _ := identity.Due(s.Instance.Status.Certificates, p.clock.Now(), 0)
 	if len(due) == 0 || s.Instance.Status.SpecDigest == "" {
@@ -74,7 +74,7 @@ func (p renew) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if failure != nil && failure.Outcome == result.Working {
 		return failure
 	}
-	s.Host.Close() // what comes next may be long after
+	s.Host.Close() // the next renewal may be far in the future
 	if failure == nil {
 		*state = scope.Renewal{Next: p.clock.Now().Add(renewalFloor)}
 		return nil
@@ -86,7 +86,8 @@ func (p renew) run(ctx context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// renewDue has the agent make keys and requests, has these signed, and has the certificates put in place.
+// renewDue has the agent create keys and certificate requests, signs the requests, and has the agent install the
+// certificates.
 func (p renew) renewDue(ctx context.Context, s *scope.Scope, node *corev1.Node, due []string) *result.Result {
 	if s.Instance.Status.Host == nil { // the NodeSpec depends on it
 		if o := p.inspect(ctx, s); o != nil {
@@ -101,7 +102,7 @@ func (p renew) renewDue(ctx context.Context, s *scope.Scope, node *corev1.Node, 
 		return !slices.Contains(due, i.Name)
 	})
 	if len(identities) == 0 {
-		identity.Note(&s.Instance.Status, spec, s.Host.Facts, p.clock.Now()) // the node's services need them no more
+		identity.Note(&s.Instance.Status, spec, s.Host.Facts, p.clock.Now()) // the node's services no longer need them
 		return nil
 	}
 	if o := p.inspect(ctx, s); o != nil {
@@ -131,7 +132,7 @@ func (p renew) renewDue(ctx context.Context, s *scope.Scope, node *corev1.Node, 
 	return nil
 }
 
-// inspect connects to the host and has the agent report its facts.
+// inspect connects to the host and reads its facts.
 func (p renew) inspect(ctx context.Context, s *scope.Scope) *result.Result {
 	if o := p.reach.run(ctx, s); o != nil {
 		return o
@@ -139,7 +140,7 @@ func (p renew) inspect(ctx context.Context, s *scope.Scope) *result.Result {
 	return inspect(ctx, s)
 }
 
-// failed returns the result of a renewal that has failed on the host, or because a certificate was not signed.
+// failed returns the result of a renewal that failed on the host or in signing.
 func (p renew) failed(s *scope.Scope, err error) *result.Result {
 	var refused *identity.RefusedError
 	if errors.As(err, &refused) {
@@ -152,8 +153,8 @@ func (p renew) failed(s *scope.Scope, err error) *result.Result {
 	return s.Failed(v1alpha1.ConditionUpToDate, err)
 }
 
-// certificateArguments are certificates in PEM, by the names of their identities, as words in which no shell finds
-// anything to change: their DER form in base64url.
+// certificateArguments encodes certificates by identity name, as the DER form in base64url, which needs no
+// quoting in any shell.
 func certificateArguments(issued map[string]string) []string {
 	var arguments []string
 	for _, name := range slices.Sorted(maps.Keys(issued)) {
@@ -168,7 +169,7 @@ func certificateArguments(issued map[string]string) []string {
 	return arguments
 }
 
-// notRenewed is what an administrator reads while a certificate cannot be renewed of a node that works.
+// notRenewed returns the result for a certificate of a working node that cannot be renewed.
 func notRenewed(instance *v1alpha1.WindowsInstance, failure *result.Result, due []string,
 	after time.Duration) *result.Result {
 	told := *failure
@@ -187,14 +188,14 @@ func expiry(instance *v1alpha1.WindowsInstance, due []string) string {
 	return ""
 }
 
-// waitingStill returns a result that is looked at again after another time.
+// waitingStill returns a copy of a result with another delay.
 func waitingStill(failure *result.Result, after time.Duration) *result.Result {
 	told := *failure
 	told.After = after
 	return &told
 }
 
-// lookAgain brings the next look forward to when certificates are to be renewed, or something is to be put back.
+// lookAgain shortens the delay before the next reconcile to the time of the next renewal or revert.
 func (p renew) lookAgain(s *scope.Scope, next ctrl.Result) ctrl.Result {
 	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || s.Instance.Spec.Paused {
 		return next
@@ -207,7 +208,7 @@ func (p renew) lookAgain(s *scope.Scope, next ctrl.Result) ctrl.Result {
 		case retry > 0:
 			wait = identity.Sooner(wait, retry)
 		case s.Result == nil || s.Result.Outcome == result.NothingToDo:
-			wait = identity.Sooner(wait, firstRetryDelay) // it became due on the way
+			wait = identity.Sooner(wait, firstRetryDelay) // due since the start of the reconcile
 		}
 	}
 	next.RequeueAfter = identity.Sooner(next.RequeueAfter, wait)

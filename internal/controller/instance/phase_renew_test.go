@@ -17,12 +17,12 @@ const month = 30 * 24 * time.Hour
 
 const week = 7 * 24 * time.Hour
 
-// The operator sleeps until it is time, for weeks, and is restarted in between. R-131
+// The operator waits for weeks until a renewal is due, and is restarted in between. R-131
 func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(week)
 	gate := openGate()
-	gate.shut(v1alpha1.ReasonOutsideMaintenanceWindow) // no disturbance is allowed all the time
+	gate.shut(v1alpha1.ReasonOutsideMaintenanceWindow) // no disruption is allowed during the test
 	x.Gate = gate
 	signed := x.signs(week)
 	version := x.node().ResourceVersion
@@ -45,7 +45,7 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 				t.Fatalf("renewal %d at %s of what was good until %s: the host has %+v", renewals, x.clock.Now(),
 					before.NotAfter, got)
 			}
-			if renewals == 2 { // another operator takes over; the Node has the host key of the first contact by now
+			if renewals == 2 { // another operator becomes the leader; the Node has the host key of the first contact by now
 				x.restartOperator()
 				version = x.node().ResourceVersion
 			}
@@ -113,7 +113,7 @@ func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
 			if after <= 0 || after > lastRetryDelay {
 				t.Fatalf("the next attempt is after %s", after)
 			}
-			x.reconcile() // something else has happened: that is no reason to try again
+			x.reconcile() // an unrelated event must not cause a retry
 			x.clock.Step(after)
 		}
 		if got := x.dials() - dials; got != 5 {
@@ -165,7 +165,7 @@ func TestARenewalDoesNotWaitForAChange(t *testing.T) {
 		x.signs(month)
 		x.facts.Kubelet.ClusterDomain = "other.local"
 		x.untilDue()
-		x.changeNode(wantReboot) // known to disturb
+		x.changeNode(wantReboot) // known to disrupt pods
 		instance, _ := x.reconcile()
 		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonDisruptionsPaused)
 		if h.certificate(identity) == nil {
@@ -198,7 +198,7 @@ func TestAPausedInstanceKeepsItsCertificate(t *testing.T) {
 	}
 }
 
-// A host that asks for more than its own gets nothing signed. R-132
+// A host that requests another identity gets nothing signed. R-132
 func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(month)
@@ -241,7 +241,7 @@ func TestACertificateThatIsDueAtIssueIsNotRenewedAllTheTime(t *testing.T) {
 			for x.clock.Since(began) < 10*time.Minute {
 				instance, after := x.reconcile()
 				expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
-				x.reconcile() // something else has happened: that is no reason to renew it
+				x.reconcile() // an unrelated event must not cause a renewal
 				if after <= 0 || after > time.Minute || h.logins() > 10 {
 					t.Fatalf("the next look is after %s, %d renewals after %s", after, h.logins(), x.clock.Since(began))
 				}

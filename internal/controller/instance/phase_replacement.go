@@ -17,9 +17,9 @@ type replacement struct {
 	nodes nodes.Nodes
 }
 
-// run leaves a Machine's host alone that comes to this version of the operator by being replaced. Whether anything on
-// it would change is known from the digest of what it is; a release that changes nothing for it moves the annotation
-// only, which was done by now.
+// run leaves the host of a Machine unchanged if the Machine is upgraded by replacement. The digest of the applied
+// spec shows whether anything would change. A release without changes for the host only updates the annotation,
+// which has been done before this phase.
 func (p replacement) run(ctx context.Context, s *scope.Scope) *result.Result {
 	if !s.OfMachine() || s.NodeName() == "" {
 		return nil
@@ -32,7 +32,7 @@ func (p replacement) run(ctx context.Context, s *scope.Scope) *result.Result {
 		return nil
 	}
 	if s.Instance.Status.SpecDigest == "" && !nodes.IsOlder(node) {
-		return nil // what it is nobody knows: the host must be asked
+		return nil // unknown configuration: the host must be inspected
 	}
 	s.Works = nodeidentity.Ready(node)
 	if nodes.IsOlder(node) {

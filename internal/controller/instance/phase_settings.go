@@ -10,16 +10,17 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// settings is the phase that takes the settings of the gate.
+// settings is the phase that reads the settings of the disruption policy.
 type settings struct {
 	gate disruption.Gate
 }
 
-// run takes the settings of the gate that phases need.
+// run reads the settings of the disruption policy that phases need.
 func (p settings) run(ctx context.Context, s *scope.Scope) *result.Result {
 	settings, err := p.gate.Settings(ctx)
 	if err != nil {
-		// The policy's status reports its faults, and so does the gate where it matters.
+		// Faults of the policy are reported in the status of the policy, and by the gate when a slot is
+		// requested.
 		settings, _ = disruptionpolicy.Parse(v1alpha1.WindowsDisruptionPolicySpec{})
 	}
 	s.Settings = settings

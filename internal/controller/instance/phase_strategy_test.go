@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// upgraded returns a trial in which another version of the operator runs than the one that has configured the node;
-// changes reports whether it wants anything else of the host.
+// upgraded returns a trial with a node that another version of the operator has configured. changes is true if
+// the desired configuration of the host differs.
 func upgraded(t *testing.T, strategy v1alpha1.UpgradeStrategy, changes bool) *trial {
 	t.Helper()
 	x := newTrial(t)
@@ -48,7 +48,7 @@ func TestTheHostOfAMachineThatIsToBeReplacedIsLeftAsItIs(t *testing.T) {
 	if told := x.told(); len(told) > 0 {
 		t.Errorf("to wait is nothing to warn of: %v", told)
 	}
-	x.Version = "1.2.3" // the one that has configured it
+	x.Version = "1.2.3" // the version that configured the node
 	if instance, _ = x.reconcile(); instance.Status.ReplacementVersion != "" {
 		t.Errorf("it still awaits %s", instance.Status.ReplacementVersion)
 	}
@@ -69,7 +69,7 @@ func TestAVersionThatChangesNothingOnTheHostMovesTheAnnotationOnly(t *testing.T)
 	}
 }
 
-// failedWith gives the instance a change that has failed, and was rolled back.
+// failedWith records a failed change of the instance that was rolled back.
 func (x *trial) failedWith(instance *v1alpha1.WindowsInstance, reason string,
 	retryAfter time.Duration) *v1alpha1.WindowsInstance {
 	x.t.Helper()
@@ -136,7 +136,7 @@ func TestAFailedChangeIsTriedAgainWhenItsTimeHasComeOrItIsAnotherOrAnAdministrat
 	}
 }
 
-// A node that is away for a moment does not get at once what has failed on it, and not past the gate's rules.
+// A node that is unavailable for a moment must not get a failed change at once, without the disruption policy.
 func TestAnotherVersionIsNoRepair(t *testing.T) {
 	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
 	x.failedWith(x.instance(), v1alpha1.ReasonChecksFailed, 30*time.Minute)

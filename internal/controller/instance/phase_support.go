@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// supported is the phase that refuses hosts which this version does not support.
+// supported is the phase that refuses hosts unsupported by this version.
 type supported struct {
 	line     support.ReleaseLine
 	nodes    nodes.Nodes
@@ -24,16 +24,17 @@ type supported struct {
 	adoption *adoption.Adoption
 }
 
-// run refuses a host that cannot be a node of this cluster before it is changed.
+// run refuses a host that cannot be a node of this cluster, before the host is changed.
 func (p supported) run(ctx context.Context, s *scope.Scope) *result.Result {
 	decision := p.line.SupportHost(s.Host.Facts.System, s.Cluster)
 	if !decision.Allowed {
 		return p.refuse(ctx, s, decision)
 	}
-	// A host that is a node already is not held up: its changes do not depend on its clock, and the message of Ready tells.
+	// An existing node is not refused: its changes do not depend on the clock, and the message of Ready reports
+	// the clock.
 	if ref := s.Instance.Status.NodeRef; ref == nil || ref.UID == "" {
 		if clock := support.SupportClock(s.Session.Clock); !clock.Allowed {
-			s.Host.Facts = nil // the next attempt asks the host again
+			s.Host.Facts = nil // the next attempt reads the facts again
 			return refused(clock, support.ClockRemedy)
 		}
 		if o := p.checkFirewall(ctx, s); o != nil {
@@ -44,7 +45,8 @@ func (p supported) run(ctx context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// checkFirewall refuses a host whose group policy could cut it off. The host of a legacy node has its pod network already.
+// checkFirewall refuses a host with a group policy that could cut off its network. The host of a legacy node has
+// a pod network already.
 func (p supported) checkFirewall(ctx context.Context, s *scope.Scope) *result.Result {
 	firewall := support.SupportFirewall(s.Host.Facts.System)
 	if firewall.Allowed {
@@ -61,7 +63,7 @@ func (p supported) checkFirewall(ctx context.Context, s *scope.Scope) *result.Re
 	return refused(firewall, support.FirewallRemedy)
 }
 
-// refused returns the result of a host that cannot be a node as it is.
+// refused returns the result for a host that cannot be a node in its current state.
 func refused(decision policy.Decision, remedy string) *result.Result {
 	return &result.Result{
 		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: result.NeedsAdministrator,
@@ -69,8 +71,8 @@ func refused(decision policy.Decision, remedy string) *result.Result {
 	}
 }
 
-// refuse returns the result of an unsupported host. A node in service stays in service: the Node of a legacy operator
-// is adopted, and a node that was restarted on request takes pods again.
+// refuse returns the result for an unsupported host. A node in service stays in service: the Node of a legacy
+// operator is adopted, and a node that was restarted on request accepts pods again.
 func (p supported) refuse(ctx context.Context, s *scope.Scope, decision policy.Decision) *result.Result {
 	if o := p.adoptLegacyNode(ctx, s); o != nil {
 		return o
@@ -90,7 +92,7 @@ func (p supported) refuse(ctx context.Context, s *scope.Scope, decision policy.D
 	return refuseHost(s, node, o)
 }
 
-// adoptLegacyNode binds the Node of a listed host if a legacy operator has configured it.
+// adoptLegacyNode binds the Node of a listed host that a legacy operator has configured.
 func (p supported) adoptLegacyNode(ctx context.Context, s *scope.Scope) *result.Result {
 	if ref := s.Instance.Status.NodeRef; s.OfMachine() || ref != nil && ref.UID != "" {
 		return nil
@@ -114,7 +116,7 @@ func (p supported) adoptLegacyNode(ctx context.Context, s *scope.Scope) *result.
 	return nil
 }
 
-// endRestart puts a node into service again that was drained for a requested restart, if its kubelet reports Ready.
+// endRestart uncordons a node that was drained for a requested restart, if its kubelet reports Ready.
 func (p supported) endRestart(ctx context.Context, s *scope.Scope, node *corev1.Node) *result.Result {
 	known := s.Instance.Status.SpecDigest != "" || nodes.IsOlder(node)
 	if s.Instance.Status.RequestedReboot == nil || !known {

@@ -13,14 +13,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// unmanaged is the phase that leaves host and Node alone.
+// unmanaged is the phase that ends the management of a host and its Node.
 type unmanaged struct {
 	turn  *drain.Turn
 	nodes nodes.Nodes
 }
 
-// run stops: the source wants neither host nor Node touched. What the operator held is let go, and nothing is written
-// but the status; the source tells of it by an event.
+// run ends the reconcile, because the source requests that neither the host nor the Node is changed. The
+// connection and the slot are released, and only the status is written. The source emits an event.
 func (p unmanaged) run(ctx context.Context, s *scope.Scope) *result.Result {
 	s.Host.Close()
 	s.Session.Attempts, s.Session.Waiting = 0, ""
@@ -40,8 +40,9 @@ func (p unmanaged) run(ctx context.Context, s *scope.Scope) *result.Result {
 	return o
 }
 
-// cordonedNode returns the Node of the instance if the operator has cordoned it; nil for any other, and for one whose
-// Machine goes: that is left to whoever deletes it. The Node says so: the disruption slot may be released already.
+// cordonedNode returns the Node of the instance if the operator has cordoned it; nil for any other Node. A Node
+// of a deleted Machine is left to the Machine API. The cordon is read from the Node, because the disruption slot
+// may already be released.
 func (p unmanaged) cordonedNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *result.Result) {
 	reason := s.Instance.Spec.DesiredStateReason
 	if reason == v1alpha1.ReasonMachineDeleting || reason == v1alpha1.ReasonMachineFailed {
@@ -57,7 +58,7 @@ func (p unmanaged) cordonedNode(ctx context.Context, s *scope.Scope) (*corev1.No
 	return node, nil
 }
 
-// undrain takes a node into service again that was being drained when an administrator wanted it left alone.
+// undrain uncordons a node that was being drained when an administrator made it unmanaged.
 func (p unmanaged) undrain(ctx context.Context, s *scope.Scope, node *corev1.Node) *result.Result {
 	if node == nil {
 		return nil
@@ -65,7 +66,7 @@ func (p unmanaged) undrain(ctx context.Context, s *scope.Scope, node *corev1.Nod
 	return p.turn.StandAside(ctx, s, node)
 }
 
-// unmanagedResult says why a host is left alone, and until when.
+// unmanagedObstacle returns the result for an unmanaged host, with the reason and the next action.
 func unmanagedObstacle(instance *v1alpha1.WindowsInstance) *result.Result {
 	machine := nodes.MachineName(instance.Spec.Source)
 	o := &result.Result{Condition: v1alpha1.ConditionReady, Reason: instance.Spec.DesiredStateReason,

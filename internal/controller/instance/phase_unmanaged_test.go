@@ -20,7 +20,7 @@ import (
 
 func encoded(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToString(key.Marshal()) }
 
-// leave has the source say that the host is to be left alone.
+// leave sets the instance to unmanaged, as a source does.
 func leave(reason string) func(*v1alpha1.WindowsInstance) {
 	return func(i *v1alpha1.WindowsInstance) {
 		i.Spec.DesiredState, i.Spec.DesiredStateReason = v1alpha1.DesiredStateUnmanaged, reason
@@ -84,7 +84,7 @@ func TestAHostThatWasNeverReachedIsLeftAloneToo(t *testing.T) {
 	}
 }
 
-// overtaken is a ClusterSource of a cluster that is not supported, where the instance changes meanwhile.
+// overtaken is a ClusterSource of an unsupported cluster that changes the instance during each read.
 type overtaken struct {
 	*trial
 	meanwhile func()

@@ -16,13 +16,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// verify is the phase that has the agent check the node.
+// verify is the phase that has the agent verify the node.
 type verify struct {
 	specs desired.Specs
 	dial  hostjobs.Dial
 }
 
-// run has the agent prove that the node works.
+// run has the agent verify that the node works.
 func (p verify) run(ctx context.Context, s *scope.Scope) *result.Result {
 	spec, o := p.specs.ForNode(ctx, s)
 	if o != nil {
@@ -36,7 +36,8 @@ func (p verify) run(ctx context.Context, s *scope.Scope) *result.Result {
 		return s.Failed(v1alpha1.ConditionReady, err)
 	}
 	if failed := failedChecks(spec.Checks, s.Host.Verified.Checks, false); len(failed) > 0 {
-		// The next attempt compares the host with its spec again: a failed check often has a cause there.
+		// The next attempt compares the host with its spec again, because differences are a common cause of
+		// failed checks.
 		s.Host.Applied, s.Host.Verified = "", nil
 		s.Instance.Status.SpecDigest = ""
 		return &result.Result{
@@ -48,11 +49,11 @@ func (p verify) run(ctx context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// longestFinding is how much is kept of what a host says of a check, in bytes.
+// longestFinding is the maximum size of a check's message from the host, in bytes.
 const longestFinding = 1024
 
-// failedChecks are those checks of the spec that did not pass, gating or advisory ones. One that was not answered has
-// not passed.
+// failedChecks returns the checks of the spec that did not pass, either gating or advisory ones. A check without
+// a result has not passed.
 func failedChecks(wanted []nodespec.Check, results []verb.CheckResult, advisory bool) []string {
 	var failed []string
 	for _, check := range wanted {

@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// restartKubelet has the operator give a node in service another kubelet, whose Node is Ready by what the former one
-// has reported.
+// restartKubelet changes the kubelet of a node in service. The Node is still Ready by the report of the former
+// kubelet.
 func restartKubelet(t *testing.T) (*trial, *agentHost, *v1alpha1.WindowsInstance) {
 	t.Helper()
 	x, h, _ := nodeInService(t, "None")
@@ -28,7 +28,8 @@ func restartKubelet(t *testing.T) (*trial, *agentHost, *v1alpha1.WindowsInstance
 	return x, h, instance
 }
 
-// A node in service is Ready by the word of its former kubelet until the next one reports, however long that takes.
+// A node in service keeps the Ready condition of its former kubelet until the next kubelet reports, however long
+// that takes.
 func TestAReadyOfTheFormerKubeletIsNoProof(t *testing.T) {
 	t.Run("the node is proven once its kubelet has reported", func(t *testing.T) {
 		x, _, instance := restartKubelet(t)

@@ -12,18 +12,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// step is what a phase does. It returns nil when it has nothing left to do, so that the next phase may go on.
+// step is the function of a phase. It returns nil if nothing remains to be done, so that the next phase may run.
 type step func(context.Context, *scope.Scope) *result.Result
 
-// phase is one stage of an instance's way.
+// phase is one stage in the reconcile of an instance.
 type phase struct {
-	// name is for people: in events and in the log.
+	// name is the name of the phase in events and in the log.
 	name string
 	run  step
-	// keepsReady reports whether a result of the phase leaves the Ready condition of a working node as it is; nil for
-	// no.
+	// keepsReady reports whether a result of the phase leaves the Ready condition of a working node unchanged;
+	// nil for no.
 	keepsReady func(*scope.Scope) bool
-	// turn says what a result of the phase means for the instance's turn.
+	// turn defines the effect of a result of the phase on the instance's disruption slot.
 	turn drain.Properties
 }
 
@@ -38,7 +38,7 @@ var (
 	letsOthersGoFirst = drain.Properties{LetsOthersGoFirst: true}
 )
 
-// phases returns the table of contents of this package: the way of an instance to its desired state.
+// phases returns the phases for the desired state of an instance, in their order.
 func (a *rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 	switch {
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:
@@ -104,7 +104,7 @@ func (a *rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 	}
 }
 
-// onlyIf skips a step where it is not needed.
+// onlyIf skips a step that is not needed.
 func onlyIf(needed func(*scope.Scope) bool, run step) step {
 	return func(ctx context.Context, s *scope.Scope) *result.Result {
 		if !needed(s) {
@@ -114,9 +114,9 @@ func onlyIf(needed func(*scope.Scope) bool, run step) step {
 	}
 }
 
-// aside moves the result of a phase that has nothing to do with the node itself out of the way of Ready: a missing
-// key, an unreadable cluster, a pause, a cluster that must have no more Windows nodes or a new key that the host does
-// not know yet keep the operator from watching over a node that works, and no more.
+// aside moves a result that does not concern the node itself from Ready to UpToDate. Examples are a missing key,
+// an unreadable or unsupported cluster, a pause, or a key unknown to the host. Such a result only prevents the
+// operator from maintaining a working node.
 func aside(s *scope.Scope, p phase, o *result.Result) *result.Result {
 	if p.keepsReady == nil || !p.keepsReady(s) || o.Outcome == result.NothingToDo || s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
 		s.Instance.Status.SpecDigest == "" || !ptr.Deref(s.Instance.Status.Readiness, v1alpha1.Readiness{}).Ready {

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// servingNode returns the Node of an instance if the operator or a legacy operator has put it into service; nil
+// servingNode returns the Node of an instance if this operator or a legacy operator has activated the node; nil
 // otherwise.
 func servingNode(ctx context.Context, s *scope.Scope, reader nodes.Nodes) (*corev1.Node, error) {
 	if ref := s.Instance.Status.NodeRef; ref == nil || ref.UID == "" {
@@ -25,8 +25,8 @@ func servingNode(ctx context.Context, s *scope.Scope, reader nodes.Nodes) (*core
 	return node, nil
 }
 
-// refuseHost returns the refusal of a host. A node in service stays Ready as long as its kubelet reports so: the
-// refusal only keeps the operator from changing it.
+// refuseHost returns the result for a refused host. A node in service stays Ready while its kubelet reports
+// Ready, because the refusal only prevents changes by the operator.
 func refuseHost(s *scope.Scope, node *corev1.Node, o *result.Result) *result.Result {
 	if node == nil {
 		return o

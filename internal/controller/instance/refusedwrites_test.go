@@ -20,7 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// refusesStatus has the API server refuse the next writes of an instance's status. It returns the number that it will still refuse.
+// refusesStatus makes the API server refuse the next writes of an instance's status, and returns the number of
+// remaining refusals.
 func (x *trial) refusesStatus(times int, err error) *int {
 	x.t.Helper()
 	api, ok := x.Client.(client.WithWatch)
@@ -40,7 +41,7 @@ func (x *trial) refusesStatus(times int, err error) *int {
 	return &times
 }
 
-// A reconcile whose status is not written has not been: no job begins, no event is sent, nothing is counted.
+// A reconcile without a written status has no effect: no job starts, no event is sent, and nothing is counted.
 func TestNothingFollowsAReconcileWhoseStatusIsRefusedTenTimes(t *testing.T) {
 	const times = 10
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "windowsinstances"}, machine, errors.New("it has changed"))

@@ -12,7 +12,7 @@ import (
 
 func remove(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
 
-// joinedInProgress returns an instance whose kubelet may have its certificate, and whose Node was not seen yet.
+// joinedInProgress returns an instance with a kubelet that may have its certificate, and an unknown Node.
 func joinedInProgress() *v1alpha1.WindowsInstance {
 	instance := ofMachine()
 	instance.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: "AAAA", Fingerprint: "SHA256:x"}
@@ -21,7 +21,7 @@ func joinedInProgress() *v1alpha1.WindowsInstance {
 	return instance
 }
 
-// registered returns the Node as a kubelet registers it.
+// registered returns the Node as registered by a kubelet.
 func registered() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "late-uid",

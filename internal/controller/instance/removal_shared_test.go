@@ -13,8 +13,8 @@ import (
 
 const sharer = "sharer"
 
-// sharedTrial returns a trial whose host is a node of a listed instance, and is listed under another address too: that
-// instance was refused as a duplicate.
+// sharedTrial returns a trial with a host that is the node of a listed instance, and is also listed under another
+// address. The second instance was refused as a duplicate.
 func sharedTrial(t *testing.T) *trial {
 	t.Helper()
 	x := newTrial(t)
@@ -39,7 +39,7 @@ func sharedTrial(t *testing.T) *trial {
 	return x
 }
 
-// sharer returns the second instance; nil when it is gone.
+// sharer returns the second instance; nil if it no longer exists.
 func (x *trial) sharer() *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}
@@ -49,7 +49,7 @@ func (x *trial) sharer() *v1alpha1.WindowsInstance {
 	return instance
 }
 
-// reconcileSharer reconciles the second instance once and returns it when it is still there.
+// reconcileSharer reconciles the second instance once, and returns the instance if it still exists.
 func (x *trial) reconcileSharer() *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	key := client.ObjectKey{Namespace: ourNamespace, Name: sharer}
@@ -57,7 +57,7 @@ func (x *trial) reconcileSharer() *v1alpha1.WindowsInstance {
 	return x.sharer()
 }
 
-// The source marks one instance after the other, and each is worked on as soon as it is marked.
+// The source marks one instance after the other, and each is reconciled as soon as marked.
 func TestAHostThatIsListedTwiceAndRemovedWholeLeavesNothingBehind(t *testing.T) {
 	t.Run("when the one with the node is marked first", func(t *testing.T) {
 		x := sharedTrial(t)
@@ -93,7 +93,7 @@ func TestAHostThatIsListedTwiceAndRemovedWholeLeavesNothingBehind(t *testing.T) 
 	})
 }
 
-// goesWhole expects both instances to go, with the Node.
+// goesWhole checks that both instances and the Node are deleted.
 func (x *trial) goesWhole() {
 	x.t.Helper()
 	if left, _ := x.reconcile(); left != nil || x.node() != nil || x.dials() == 0 {
@@ -126,7 +126,7 @@ func TestANodeIsHandedOverBeforeItsInstanceGoes(t *testing.T) {
 	}
 }
 
-// A host was renamed and is listed under another address: under its new name it is another Node.
+// A host was renamed and is listed under another address. Under the new name, the host is another Node.
 func TestTheNodeOfARenamedHostGoesWithItsInstance(t *testing.T) {
 	x := sharedTrial(t)
 	x.change(x.instance(), remove)

@@ -15,15 +15,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// restartsForLong makes a host that must restart for the feature Containers, both to get it and to lose it, and is away
-// for long.
+// restartsForLong configures a host that must restart to add and to remove the feature Containers. A restart
+// takes long.
 func restartsForLong(o *fake.Options) {
-	o.Clock, _ = o.ProgramClock.(clock.WithTicker) // the trial's
+	o.Clock, _ = o.ProgramClock.(clock.WithTicker) // the clock of the trial
 	o.RebootDuration = 20 * time.Second
 	o.Features = map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureDisabled}
 }
 
-// removes reconciles a removal until the instance is gone, and calls look after each pass before it.
+// removes reconciles a removal until the instance is deleted, and calls look after each earlier reconcile.
 func (x *trial) removes(look func(*v1alpha1.WindowsInstance)) {
 	x.t.Helper()
 	x.change(x.instance(), remove)
@@ -57,7 +57,7 @@ func TestAHostThatRestartsDuringItsRemovalKeepsItsDisruptionSlot(t *testing.T) {
 	}
 }
 
-// The connection may be lost before the agent's answer that the host restarts.
+// The connection may be lost before the agent reports the restart of the host.
 func TestAHostThatIsBeingGivenBackKeepsItsDisruptionSlotWhileItDoesNotAnswer(t *testing.T) {
 	x, h, gate := nodeInService(t, "None", restartsForLong)
 	lost := false
@@ -75,7 +75,7 @@ func TestAHostThatIsBeingGivenBackKeepsItsDisruptionSlotWhileItDoesNotAnswer(t *
 	}
 }
 
-// Each retry would announce another disruption, and keep other nodes waiting for as long as a connection takes to fail.
+// Each retry would announce another disruption, and delay other nodes until the connection fails.
 func TestARemovedHostThatDoesNotAnswerAcquiresADisruptionSlotOnce(t *testing.T) {
 	x, gate := newTrial(t), openGate()
 	x.Gate = gate
@@ -107,13 +107,13 @@ func TestARemovedHostThatDoesNotAnswerAcquiresADisruptionSlotOnce(t *testing.T) 
 	})
 }
 
-// Nothing else drains a node whose host an administrator has declared lost, while its kubelet works.
+// If an administrator has declared a host lost while its kubelet works, nothing else drains the node.
 func TestANodeOfALostHostIsDrainedThoughItsHostHasNotAnswered(t *testing.T) {
 	x, gate := newTrial(t), openGate()
 	x.Gate = gate
 	x.asNode(listed(), "another")
 	node := x.node()
-	node.Spec.Unschedulable = true // by a user, and it has pods
+	node.Spec.Unschedulable = true // cordoned by a user, with pods
 	if err := x.Client.Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestANodeOfALostHostIsDrainedThoughItsHostHasNotAnswered(t *testing.T) {
 	}
 }
 
-// A host that has accepted a restart may end the connection before a reconcile gets as far as the agent's answer. R-095
+// A host that has accepted a restart may close the connection before a reconcile reads the agent's result. R-095
 func TestAHostThatHasAcceptedARestartIsOnlyLookedAtAlthoughTheConnectionEnds(t *testing.T) {
 	x, h, _ := nodeInService(t, "None", restartsForLong, func(o *fake.Options) { o.ShutdownDelay = 8 * time.Second })
 	x.Patience = 0 // a reconcile that waits for a list ends early

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// another makes an instance beside that of the trial, which has a Node.
+// another creates a second instance, with a Node.
 func (x *trial) another(ref *v1alpha1.NodeReference) {
 	x.t.Helper()
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: "another"}}
@@ -73,11 +73,11 @@ func TestANodeDoesNotBecomeThatOfAnotherInstanceByItsAnnotations(t *testing.T) {
 	}
 }
 
-// A kubelet may have asked for a certificate that nobody has decided on when its host goes. R-167
+// A kubelet may have a pending certificate request when its host is removed. R-167
 func TestCertificateRequestsGoWithTheirHost(t *testing.T) {
 	listed := joinedInProgress()
 	listed.Spec.Source = v1alpha1.Source{ConfigMapKey: listed.Spec.Address}
-	listed.Status.HostKey = nil // nothing is to be given back
+	listed.Status.HostKey = nil // nothing to restore
 	for name, instance := range map[string]*v1alpha1.WindowsInstance{"of a Machine": joinedInProgress(),
 		"that was listed": listed} {
 		t.Run(name, func(t *testing.T) { requestsGoWith(t, instance) })
@@ -124,7 +124,7 @@ func requestsGoWith(t *testing.T, instance *v1alpha1.WindowsInstance) {
 	}
 }
 
-// The lists of a fleet take longer than a reconcile waits. What jobs have brought meanwhile counts.
+// The lists of a fleet take longer than a reconcile waits. The results of jobs count in the meantime.
 func TestAHostJoinsAndLeavesAlthoughNoReconcileWaitsForLists(t *testing.T) {
 	x, _, _ := hostToJoin(t, "None")
 	x.Patience = 0

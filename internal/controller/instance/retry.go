@@ -2,14 +2,14 @@ package instance
 
 import "time"
 
-// Retry delays after a failure: they double from the first to the last, so that a mended host is taken up within a
-// minute and a dead one costs one attempt a minute.
+// Retry delays after a failure double from the first to the last. A repaired host is reconciled within a minute,
+// and an unreachable host costs one attempt per minute.
 const (
 	firstRetryDelay = 2 * time.Second
 	lastRetryDelay  = time.Minute
 )
 
-// retryDelay returns the wait before the given attempt (from 1), spread by a fifth.
+// retryDelay returns the delay before the given attempt (from 1), with a jitter of up to 20 %.
 func retryDelay(attempt int, jitter float64) time.Duration {
 	delay := firstRetryDelay
 	for i := 1; i < attempt && delay < lastRetryDelay; i++ {

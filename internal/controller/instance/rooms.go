@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 )
 
-// rooms are the packages below this one and the phases, each with what it needs of the operator.
+// rooms are the dependencies of one reconcile: the packages below this one, and the phases.
 type rooms struct {
 	events   status.Recorder
 	status   status.Writer
@@ -53,7 +53,9 @@ type rooms struct {
 	unmanaged   unmanaged
 }
 
-// rooms wires them, those that hold others by reference: by value, they would take 100 KB of each worker's stack. Nothing of them outlives a reconcile: what must is in the status or in the sessions.
+// rooms creates the dependencies of one reconcile. Types with nested dependencies are pointers, because values
+// would take 100 KB of each worker's stack. State that must outlive a reconcile is in the status or in the
+// sessions.
 func (r *Reconciler) rooms() *rooms {
 	a := &rooms{}
 	a.events = status.NewRecorder(r.Events)
@@ -93,7 +95,7 @@ func (r *Reconciler) rooms() *rooms {
 	return a
 }
 
-// wirePhases gives the phases of this package what they need.
+// wirePhases sets the dependencies of the phases of this package.
 func (r *Reconciler) wirePhases(a *rooms) {
 	a.entry = entry{namespace: r.Namespace}
 	a.keep = keep{nodes: a.nodes, events: a.events, clock: r.Clock}

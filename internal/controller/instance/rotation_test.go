@@ -14,19 +14,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// shortLife is the life of a certificate in a cluster whose signer gives none for longer.
+// shortLife is the maximum lifetime of a certificate from the cluster's signer.
 const shortLife = 48 * time.Hour
 
-// weather is what comes over a cluster in the course of a month.
+// weather causes random faults of a cluster in the course of a month.
 type weather struct {
 	*trial
 	dice *rand.Rand
 	host *agentHost
-	// next is when something happens again: never before what has happened last is over.
+	// next is the time of the next fault, after the end of the last one.
 	next time.Time
 }
 
-// strike lets something happen when it is time.
+// strike causes a fault when due.
 func (w *weather) strike() {
 	if w.clock.Now().Before(w.next) {
 		return
@@ -34,7 +34,7 @@ func (w *weather) strike() {
 	w.host.off = false
 	lasts := w.minutes(180)
 	switch w.dice.IntN(5) {
-	case 0: // another operator takes over
+	case 0: // another operator becomes the leader
 		w.restartOperator()
 	case 1:
 		w.host.off = true
@@ -55,8 +55,8 @@ func (w *weather) minutes(most int) time.Duration {
 	return time.Duration(1+w.dice.IntN(most)) * time.Minute
 }
 
-// Thirty days of restarts of the operator, hosts that are away and clocks that are set: the certificate never expires,
-// is renewed once for each of its lives and not before its time, and nobody connects to the host for anything else.
+// In thirty days of restarts of the operator, unavailable hosts and clock changes, the certificate never expires.
+// It is renewed once per lifetime and not early, and no other connections to the host are made.
 func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 	months, days := uint64(3), 30
 	if testing.Short() {
@@ -71,7 +71,7 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 			x.Gate = gate
 			x.signs(shortLife)
 			version := x.node().ResourceVersion
-			w := weather{trial: x, dice: rand.New(rand.NewPCG(seed, 0)), host: h} // The same for each run of the test.
+			w := weather{trial: x, dice: rand.New(rand.NewPCG(seed, 0)), host: h} // Identical in each run of the test.
 			renewals, end := 0, noon.Add(time.Duration(days)*24*time.Hour)
 			for passes := 0; x.clock.Now().Before(end); passes++ {
 				w.strike()
@@ -96,7 +96,7 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 				if after <= 0 || after > shortLife || passes > 5000 {
 					t.Fatalf("look %d: the next one is after %s", passes, after)
 				}
-				if renewals < 2 { // until the host key of the first contact is on it
+				if renewals < 2 { // until the Node has the host key of the first contact
 					version = x.node().ResourceVersion
 				}
 				x.clock.Step(after)
@@ -129,7 +129,7 @@ func TestAThousandHostsAreNotRenewedAtOnce(t *testing.T) {
 	if first, last := looks[0], looks[len(looks)-1]; first < shortLife*3/4 || last > shortLife*85/100 {
 		t.Errorf("the first look is after %s and the last after %s", first, last)
 	}
-	// They are spread over 4.8 hours: 35 on average.
+	// The checks are spread over 4.8 hours: 35 on average.
 	first, most := 0, 0
 	for last := range looks {
 		for looks[last]-looks[first] > 10*time.Minute {
@@ -155,12 +155,12 @@ func TestAnOperatorThatWasAwayRenewsWhatIsDue(t *testing.T) {
 	}
 }
 
-// The name that a Node has is no proof that it is the instance's: what is signed for another machine's Node gives its
-// rights away.
+// The name of a Node does not prove that the Node belongs to the instance. A certificate signed for the Node of
+// another machine would grant its rights.
 func TestACertificateIsNotRenewedForTheNodeOfAnother(t *testing.T) {
 	x := newTrial(t)
 	x.onAzure(shortLife)
-	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { // it was not deleted and made again
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { // the instance was not recreated
 		status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: encoded(x.host.hostKey.PublicKey())}
 	})
 	signed := x.signs(month)

@@ -30,7 +30,7 @@ import (
 
 const trialSubnet = "10.132.0.0/24"
 
-// working returns a program of a node that works, by the command line of its process.
+// working simulates the programs of a working node, by the command line of the process.
 func working(ctx context.Context, p *fake.Process) int {
 	line := strings.ToLower(p.Path + " " + strings.Join(p.Args, " "))
 	var err error
@@ -46,7 +46,7 @@ func working(ctx context.Context, p *fake.Process) int {
 	case strings.Contains(line, `\windows_exporter.exe`):
 		err = p.ServeLocal(9182, http.HandlerFunc(well))
 	case strings.Contains(line, `\hybrid-overlay-node.exe`):
-		_ = p.CreateNetwork(host.HNSNetwork{Name: "OVNKubernetesHybridOverlayNetwork", Type: "Overlay", Subnet: trialSubnet}) // it may be there
+		_ = p.CreateNetwork(host.HNSNetwork{Name: "OVNKubernetesHybridOverlayNetwork", Type: "Overlay", Subnet: trialSubnet}) // the network may exist
 	}
 	if err != nil {
 		return 1
@@ -57,7 +57,7 @@ func working(ctx context.Context, p *fake.Process) int {
 
 func well(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
 
-// until lets time pass for the host and reconciles until the instance is as wanted.
+// until advances the clock of the host and reconciles until the instance matches.
 func (x *trial) until(what string, wanted func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	var instance *v1alpha1.WindowsInstance
@@ -82,8 +82,7 @@ func summarized(reason string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return i.Status.Summary == reason }
 }
 
-// nodeInService returns a trial whose host was configured by the operator itself, through the agent, and is a Ready
-// node.
+// nodeInService returns a trial with a Ready node that the operator has configured through the agent.
 func nodeInService(t *testing.T, platform string, change ...func(*fake.Options)) (*trial, *agentHost, *trialGate) {
 	t.Helper()
 	x, h, gate := hostToJoin(t, platform, change...)
@@ -93,7 +92,7 @@ func nodeInService(t *testing.T, platform string, change ...func(*fake.Options))
 	return x, h, gate
 }
 
-// hostToJoin returns a trial whose host was listed just now.
+// hostToJoin returns a trial with a newly listed host.
 func hostToJoin(t *testing.T, platform string, change ...func(*fake.Options)) (*trial, *agentHost, *trialGate) {
 	t.Helper()
 	x := newTrial(t, listed())
@@ -117,7 +116,7 @@ func hostToJoin(t *testing.T, platform string, change ...func(*fake.Options)) (*
 	return x, h, gate
 }
 
-// registers lets the operator configure the host until its kubelet registers the Node, with more taints perhaps.
+// registers runs the operator until the kubelet of the host registers the Node, with optional taints.
 func (x *trial) registers(more ...corev1.Taint) {
 	x.t.Helper()
 	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
@@ -126,7 +125,7 @@ func (x *trial) registers(more ...corev1.Taint) {
 	}
 }
 
-// registering returns the Node that the kubelet registers, with its pod subnet.
+// registering returns the Node as registered by the kubelet, with its pod subnet.
 func (x *trial) registering(more ...corev1.Taint) *corev1.Node {
 	node := readyNode("")
 	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(x.clock.Now().Add(x.ahead))
@@ -136,7 +135,7 @@ func (x *trial) registering(more ...corev1.Taint) *corev1.Node {
 	return node
 }
 
-// joins lets the operator make a Ready node of the host.
+// joins runs the operator until the host is a Ready node.
 func (x *trial) joins() *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	x.registers()
@@ -234,14 +233,14 @@ func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
 	if slices.ContainsFunc(h.commands(), func(command string) bool { return strings.Contains(command, secret) }) {
 		t.Error("a command line holds the proxy's password")
 	}
-	// Nothing that people see tells the password.
+	// No visible text contains the password.
 	encoded, err := json.Marshal(x.instance())
 	if err != nil || strings.Contains(string(encoded)+strings.Join(told, "\n"), secret) {
 		t.Errorf("the status or an event holds the proxy's password (%v)", err)
 	}
 }
 
-// Over SFTP folders are made as Windows makes them: open for all users to read.
+// SFTP creates directories with the default permissions of Windows, which let all users read.
 func TestTheFirstSpecIsSentIntoAFolderForAdministratorsOnly(t *testing.T) {
 	_, h, _ := nodeInService(t, "None")
 	asked, sent := -1, -1
@@ -266,7 +265,8 @@ func TestTheFirstSpecIsSentIntoAFolderForAdministratorsOnly(t *testing.T) {
 func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 	_, plain, _ := nodeInService(t, "None")
 	x, h, _ := nodeInService(t, "Azure")
-	// The clock of the trial jumps past the limit of idle connections: whether one ends before its next use is a race.
+	// The clock of the trial skips the limit of idle connections. Whether a connection ends before its next use
+	// is a race.
 	if h.logins() > 2 || len(h.execs()) != len(plain.execs()) || len(h.execs()) > 8 {
 		t.Errorf("%d connections, %d processes (%q); without another identity %d processes", h.logins(), len(h.execs()),
 			h.execs(), len(plain.execs()))
@@ -296,7 +296,7 @@ func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 	if service, there := h.machine.Service("cloud-node-manager"); !there || service.State != host.ServiceRunning {
 		t.Errorf("the service: %t, %s", there, service.State)
 	}
-	// With the node go the requests that were made for it.
+	// The certificate requests of a node are deleted with the node.
 	if err := x.rooms().signer.DeleteRequests(t.Context(), machine); err != nil {
 		t.Fatal(err)
 	}

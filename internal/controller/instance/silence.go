@@ -13,15 +13,17 @@ import (
 )
 
 const (
-	// agentCheckBackoff is the delay after the first check of a host whose agent does not maintain it. It doubles with each
-	// check up to maxAgentCheckBackoff, so that neither a broken nor a hostile host causes more connections.
+	// agentCheckBackoff is the delay after the first check of a host without maintenance by its agent. The
+	// backoff doubles with each check up to maxAgentCheckBackoff, so that neither a broken nor a hostile host
+	// causes more connections.
 	agentCheckBackoff    = 10 * time.Minute
 	maxAgentCheckBackoff = 2 * time.Hour
 )
 
-// needsAgentCheck reports whether the condition WindowsConfiguration shows that the agent of a node does not maintain the
-// host: the agent is silent, or reports a difference that only the operator restores, such as one of its own service.
-// Whoever controls the host can write that: it causes a connection, and nothing else.
+// needsAgentCheck reports whether the condition WindowsConfiguration shows that the agent of a node does not
+// maintain the host. The agent is silent, or reports a difference that only the operator restores, such as a
+// change of its own service. An attacker in control of the host can set the condition, which only causes a
+// connection.
 func needsAgentCheck(node *corev1.Node) bool {
 	for i := range node.Status.Conditions {
 		condition := &node.Status.Conditions[i]
@@ -34,9 +36,9 @@ func needsAgentCheck(node *corev1.Node) bool {
 	return false
 }
 
-// beginAgentCheck reports whether the host is checked over SSH now because its agent does not maintain it, or because
-// its clock was wrong when the operator read it last, which the message of Ready shows. The backoff outlasts a recovery of
-// the agent: a condition that goes back and forth causes no more connections than one that stays.
+// beginAgentCheck reports whether the host must be checked over SSH now. The reason is an agent that does not
+// maintain the host, or a wrong clock at the last reading. The message of Ready shows a wrong clock. The backoff
+// outlasts a recovery of the agent, so a flapping condition causes no more connections than a constant one.
 func beginAgentCheck(s *scope.Scope, node *corev1.Node, now time.Time) bool {
 	memory := &s.Session.AgentCheck
 	switch {
@@ -61,21 +63,22 @@ func beginAgentCheck(s *scope.Scope, node *corev1.Node, now time.Time) bool {
 	return due
 }
 
-// goOnWithAgentCheck takes up the check that an earlier reconcile has begun, if there is one.
+// goOnWithAgentCheck continues a check that an earlier reconcile has begun, if any.
 func goOnWithAgentCheck(s *scope.Scope, now time.Time) {
 	if s.Session.Checking {
 		s.AgentCheck, s.AgentCheckIn = true, s.Session.AgentCheck.Next.Sub(now)
 	}
 }
 
-// recordAgentCheck records the failure of a check that has left the node as it was, until the next check: without it, the
-// next reconcile would report that the host is up to date. A host that was brought to its NodeSpec since has answered.
+// recordAgentCheck records the failure of a check that did not change the node, until the next check. Otherwise,
+// the next reconcile would report that the host is up to date. A host that was configured since then has
+// responded.
 func recordAgentCheck(s *scope.Scope) {
 	memory, o := &s.Session.AgentCheck, s.Result
 	switch {
 	case o == nil:
 		memory.Failure = nil
-	case o.Outcome == result.Working, o.Outcome == result.Again: // the check goes on
+	case o.Outcome == result.Working, o.Outcome == result.Again: // the check continues
 	case s.AgentCheck && o.Outcome.IsNews() && o.Condition == v1alpha1.ConditionUpToDate && s.HostAsItWas():
 		o.After = s.AgentCheckIn
 		memory.Failure = o

@@ -94,15 +94,15 @@ func TestTheAgentOfAReadyNodeIsRestored(t *testing.T) {
 	}
 }
 
-// accepted counts the SSH connections on which the operator logged in. The trial leads the probe of the kubelet's port to
-// the SSH server, too.
+// accepted counts the successful SSH logins of the operator. The trial also routes the probe of the kubelet's
+// port to the SSH server.
 func (h *agentHost) accepted() int {
 	return len(h.machine.Journal().Entries(func(e fake.Entry) bool {
 		return e.Kind == winhost.KindLogin && strings.HasPrefix(e.Detail, "accepted")
 	}))
 }
 
-// A condition is written by the host, and so is its silence.
+// The host controls the condition, including its absence.
 func TestAnAgentThatStaysSilentCausesFewConnections(t *testing.T) {
 	for name, flips := range map[string]bool{"silent all the time": false, "silent again and again": true} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestAnAgentThatStaysSilentCausesFewConnections(t *testing.T) {
 	}
 }
 
-// A failed check is not repeated at once, and what has failed stays true until the next one.
+// A failed check is not repeated at once, and its failure is reported until the next check.
 func TestAFailedCheckOfASilentAgentIsReportedUntilTheNextOne(t *testing.T) {
 	x, h, _ := nodeInService(t, "None")
 	x.Hosts.Close(machine)

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// keysFile is where Windows' OpenSSH has the keys of administrators.
+// keysFile is the file of Windows' OpenSSH with the authorized keys of administrators.
 const keysFile = "/C:/ProgramData/ssh/administrators_authorized_keys"
 
-// sshHost is an SSH server with files that accepts the keys in keysFile, and runs nothing.
+// sshHost is an SSH server with SFTP that accepts the keys in keysFile, and runs no programs.
 type sshHost struct {
 	t        *testing.T
 	listener net.Listener
@@ -32,7 +32,7 @@ type sshHost struct {
 	off     bool
 	logins  []string // fingerprints, in order
 	execs   int
-	tries   int // to log in, by whatever means
+	tries   int // login attempts of any kind
 }
 
 func newSSHHost(t *testing.T, accepted ...string) *sshHost {
@@ -64,7 +64,7 @@ func newSSHHost(t *testing.T, accepted ...string) *sshHost {
 	return h
 }
 
-// accept replaces the keys that the host accepts.
+// accept replaces the authorized keys of the host.
 func (h *sshHost) accept(authorized ...string) {
 	h.t.Helper()
 	file, err := h.own.Create(keysFile)
@@ -77,14 +77,14 @@ func (h *sshHost) accept(authorized ...string) {
 	}
 }
 
-// switchOff has port 22 refuse connections.
+// switchOff makes port 22 refuse connections.
 func (h *sshHost) switchOff(off bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.off = off
 }
 
-// exchangeHostKey is what installing the host again does.
+// exchangeHostKey replaces the host key, as a reinstallation does.
 func (h *sshHost) exchangeHostKey() {
 	_, key := newPrivateKey(h.t)
 	h.mu.Lock()
@@ -102,7 +102,7 @@ func (h *sshHost) dial(ctx context.Context, network string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, h.listener.Addr().String())
 }
 
-// accepted is what keysFile says now.
+// accepted returns the content of keysFile.
 func (h *sshHost) accepted() ([]byte, error) {
 	file, err := h.own.Open(keysFile)
 	if err != nil {
@@ -123,14 +123,14 @@ func (h *sshHost) login(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions
 	return &ssh.Permissions{}, nil
 }
 
-// tried counts what is tried to log in, from the first word of it.
+// tried counts login attempts.
 func (h *sshHost) tried(ssh.ConnMetadata, string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tries++
 }
 
-// attempts is how often somebody has tried to log in.
+// attempts returns the number of login attempts.
 func (h *sshHost) attempts() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -181,7 +181,7 @@ func (h *sshHost) session(offered ssh.NewChannel) {
 	})
 }
 
-// seen returns the keys that logged in, and how many programs were to be run.
+// seen returns the keys that logged in, and the number of requested programs.
 func (h *sshHost) seen() (logins []string, execs int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

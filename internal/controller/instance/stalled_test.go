@@ -13,20 +13,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// Networks of hosts that let the operator log in. Those of stalledNetwork never say another word after that.
+// Networks of hosts that accept logins. Hosts in stalledNetwork send nothing after that.
 const (
 	stalledNetwork = "10.77."
 	healthyNetwork = "10.2."
 )
 
-// sshNetwork is a network of SSH servers, each with a host key of its own.
+// sshNetwork is a network of SSH servers with separate host keys.
 type sshNetwork struct {
 	t        *testing.T
 	listener net.Listener
 
 	mu      sync.Mutex
-	stalled int            // connections of hosts that have stalled
-	asked   map[string]int // sessions that healthy hosts were asked for, by address
+	stalled int            // connections of stalled hosts
+	asked   map[string]int // session requests to healthy hosts, by address
 }
 
 func newSSHNetwork(t *testing.T) *sshNetwork {
@@ -39,7 +39,7 @@ func newSSHNetwork(t *testing.T) *sshNetwork {
 	return &sshNetwork{t: t, listener: listener, asked: map[string]int{}}
 }
 
-// dial connects to the host of an address, one at a time. The end of the connection ends its server.
+// dial connects to the host of an address, one at a time. The end of the connection stops its server.
 func (n *sshNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ours, err := new(net.Dialer).DialContext(ctx, network, n.listener.Addr().String())
 	if err != nil {
@@ -63,7 +63,7 @@ func (n *sshNetwork) serve(raw net.Conn, config *ssh.ServerConfig, address strin
 		return
 	}
 	if strings.HasPrefix(address, stalledNetwork) {
-		if offered := <-channels; offered != nil { // a session is waited for
+		if offered := <-channels; offered != nil { // wait for a session
 			n.count(func() { n.stalled++ })
 			_ = conn.Wait()
 			n.count(func() { n.stalled-- })
@@ -73,7 +73,7 @@ func (n *sshNetwork) serve(raw net.Conn, config *ssh.ServerConfig, address strin
 	go ssh.DiscardRequests(requests)
 	for channel := range channels {
 		n.count(func() { n.asked[address]++ })
-		_ = channel.Reject(ssh.Prohibited, "no sessions") // which fails at once
+		_ = channel.Reject(ssh.Prohibited, "no sessions") // fails at once
 	}
 }
 
@@ -83,7 +83,7 @@ func (n *sshNetwork) count(change func()) {
 	change()
 }
 
-// is returns a condition that is judged while nothing changes.
+// is returns a condition that is evaluated under the lock.
 func (n *sshNetwork) is(condition func() bool) func() bool {
 	return func() bool {
 		n.mu.Lock()
@@ -92,8 +92,8 @@ func (n *sshNetwork) is(condition func() bool) func() bool {
 	}
 }
 
-// Hosts that stall when the operator has logged in hold up the first contact with others until the sessions that they do not open are
-// given up, and nodes in service not at all.
+// Hosts that stall after the login delay the first contact with other hosts until the unopened sessions time out.
+// Nodes in service are not delayed.
 func TestHostsThatStallAfterTheLoginDoNotHoldUpOthers(t *testing.T) {
 	const healthyHosts = 50
 	x, n := newTarpits(t), newSSHNetwork(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// standingJobs are jobs of all kinds; for the race detector, those that differ in how they wait and end.
+// standingJobs are jobs of all kinds; with the race detector, only jobs that wait and end differently.
 func standingJobs() []standingJob {
 	jobs := []standingJob{
 		{kind: hostjobs.KindConnect, life: joiningLife, lived: inServiceAgain},
@@ -55,7 +55,7 @@ func inServiceAgain(s *standstill) bool {
 	return instance != nil && instance.Status.Summary == v1alpha1.ReasonReady && s.Jobs.Running() == 0
 }
 
-// changingLife has pods on the node that must leave.
+// changingLife returns a trial with a change of a node, and pods that must leave.
 func changingLife(t *testing.T) (*trial, *agentHost) {
 	x, h, _ := nodeInService(t, "None")
 	x.addPod("web")
@@ -64,13 +64,13 @@ func changingLife(t *testing.T) (*trial, *agentHost) {
 	return x, h
 }
 
-// digest returns the digest of the NodeSpec that the cluster wants now.
+// digest returns the digest of the desired NodeSpec.
 func (x *trial) digest() string {
 	x.t.Helper()
 	return x.spec().Digest()
 }
 
-// spec returns the NodeSpec that the cluster wants now.
+// spec returns the desired NodeSpec.
 func (x *trial) spec() nodespec.NodeSpec {
 	x.t.Helper()
 	s := x.scope(x.instance())
@@ -127,7 +127,7 @@ func namedLife(t *testing.T) (*trial, *agentHost) {
 
 var formerProgram = []byte("wicd.exe of a former release")
 
-// failedLife returns a host whose change has failed, and that can be rolled back.
+// failedLife returns a host with a failed change that can be rolled back.
 func failedLife(t *testing.T) (*trial, *agentHost) {
 	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
 	gate := openGate()
@@ -167,7 +167,8 @@ func failedLife(t *testing.T) (*trial, *agentHost) {
 	return x, h
 }
 
-// rolledBack reports whether the host was told again to go back. It has no programs that would pass checks.
+// rolledBack reports whether a rollback was repeated on the host. The host has no programs that would pass
+// checks.
 func rolledBack(s *standstill) bool {
 	return slices.Contains(s.host.execs()[s.verbs:], "rollback") && s.Jobs.Running() == 0
 }

@@ -21,24 +21,24 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// standstill is a trial in which the first job of a kind does not get on, until all goes on again.
+// standstill is a trial in which the first job of a kind blocks until it is released.
 type standstill struct {
 	*trial
 	host *agentHost
 	kind hostjobs.Kind
-	// verb is the agent's verb in the middle of which the job stands; "" for one that stands before it has sent anything.
+	// verb is the agent command that blocks; "" for a job that blocks before it sends anything.
 	verb     string
 	instance *v1alpha1.WindowsInstance
 	jobs     *hostjobs.Runner
 
-	verbs int // of the agent until then
+	verbs int // the agent commands until then
 
 	reach, goOn     func()
 	reached, goesOn chan struct{}
-	sent            atomic.Int64 // bytes of the operator to the host
+	sent            atomic.Int64 // bytes sent by the operator to the host
 }
 
-// stand has the first job of a kind stand still.
+// stand makes the first job of a kind block.
 func (x *trial) stand(h *agentHost, kind hostjobs.Kind, verb string) *standstill {
 	s := &standstill{trial: x, host: h, kind: kind, verb: verb, instance: x.instance(), jobs: x.Jobs,
 		reached: make(chan struct{}), goesOn: make(chan struct{})}
@@ -63,7 +63,7 @@ func (x *trial) stand(h *agentHost, kind hostjobs.Kind, verb string) *standstill
 	return s
 }
 
-// stands reports whether a job of the kind runs, for the operator that is not to get on.
+// stands reports whether a job of the kind is running and must block.
 func (s *standstill) stands() bool {
 	select {
 	case <-s.goesOn:
@@ -74,7 +74,7 @@ func (s *standstill) stands() bool {
 	return running != nil && running.Key.Kind == s.kind
 }
 
-// standAtAPI has pods end slowly, no certificate signed, and no name resolved.
+// standAtAPI blocks evictions, certificate signing and name resolution.
 func (s *standstill) standAtAPI() {
 	s.clientset.PrependReactor("update", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if s.kind != hostjobs.KindSign || !s.stands() {
@@ -101,7 +101,7 @@ func (s *standstill) standAtAPI() {
 	}
 }
 
-// standingConn is a connection to a host that takes nothing more.
+// standingConn is a connection to a host that accepts no more data.
 type standingConn struct {
 	net.Conn
 	s      *standstill
@@ -128,7 +128,7 @@ func (c *standingConn) Close() error {
 	return c.Conn.Close()
 }
 
-// runIntoIt reconciles the instance until the job stands still.
+// runIntoIt reconciles the instance until the job blocks.
 func (s *standstill) runIntoIt() {
 	s.t.Helper()
 	s.drive("a job of kind "+string(s.kind), func() bool {
@@ -142,10 +142,10 @@ func (s *standstill) runIntoIt() {
 	s.verbs = len(s.host.execs())
 }
 
-// mostSteps is how often an instance is reconciled until something comes.
+// mostSteps is the maximum number of reconciles while waiting for a condition.
 const mostSteps = 300
 
-// drive reconciles the instance, lets its jobs run and time pass, until something holds.
+// drive reconciles the instance, runs its jobs and advances the clock, until a condition holds.
 func (s *standstill) drive(what string, holds func() bool) {
 	s.t.Helper()
 	for range mostSteps {
@@ -165,7 +165,6 @@ func (s *standstill) drive(what string, holds func() bool) {
 	s.t.Fatalf("%s does not come: %+v", what, s.instanceOrNil())
 }
 
-// once reconciles the instance.
 func (s *standstill) once() time.Duration {
 	s.t.Helper()
 	result, err := s.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.instance)})
@@ -175,7 +174,7 @@ func (s *standstill) once() time.Duration {
 	return result.RequeueAfter
 }
 
-// runsKubelet has the kubelet register its Node, and report.
+// runsKubelet makes the kubelet register its Node, and report.
 func (s *standstill) runsKubelet() {
 	s.t.Helper()
 	instance := s.instanceOrNil()
@@ -190,7 +189,7 @@ func (s *standstill) runsKubelet() {
 	}
 }
 
-// instanceOrNil returns the stored instance; nil if it is gone.
+// instanceOrNil returns the stored instance; nil if it no longer exists.
 func (s *standstill) instanceOrNil() *v1alpha1.WindowsInstance {
 	s.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}
@@ -203,7 +202,7 @@ func (s *standstill) instanceOrNil() *v1alpha1.WindowsInstance {
 	return instance
 }
 
-// writes returns how often jobs have written to the API.
+// writes returns the number of writes by jobs to the API server.
 func (s *standstill) writes() (n int) {
 	for _, action := range s.clientset.Actions() {
 		if !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
@@ -213,7 +212,7 @@ func (s *standstill) writes() (n int) {
 	return n
 }
 
-// endsWithin waits for the end of something that needs no time of the trial's clock.
+// endsWithin waits for a condition that does not depend on the clock of the trial.
 func (s *standstill) endsWithin(what string, ended func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(patience); !ended(); time.Sleep(time.Millisecond) {
@@ -223,13 +222,13 @@ func (s *standstill) endsWithin(what string, ended func() bool) {
 	}
 }
 
-// endClock says when the runner begins to wait for jobs that must end.
+// endClock reports when the runner begins to wait for the end of jobs.
 type endClock struct {
 	clock.WithTicker
 	waits chan struct{}
 }
 
-// jobEndLimit is how long jobs have to end with the operator.
+// jobEndLimit is the time that jobs have to end when the operator stops.
 const jobEndLimit = 10 * time.Second
 
 func (c endClock) NewTimer(d time.Duration) clock.Timer {
@@ -243,15 +242,16 @@ func (c endClock) NewTimer(d time.Duration) clock.Timer {
 	return timer
 }
 
-// standingJob is a job of a kind, and the life of a host in which there is one.
+// standingJob is a job of a kind, and the scenario of a host with such a job.
 type standingJob struct {
 	kind hostjobs.Kind
-	verb string // of the agent; "" without
-	// changes is true for one that changes the host: on a listed host it is not cut off because its instance is gone.
+	verb string // of the agent; "" for none
+	// changes is true for a job that changes the host. On a listed host, the job continues after the instance is
+	// deleted.
 	changes bool
-	// life returns a trial in which a job of the kind will follow.
+	// life returns a trial that leads to a job of the kind.
 	life func(t *testing.T) (*trial, *agentHost)
-	// lived reports whether the work that the job was part of is done.
+	// lived reports whether the work of the job is complete.
 	lived func(*standstill) bool
 	limit time.Duration
 }

@@ -31,20 +31,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// Most hosts that were never nodes are worked on at once, as administrators know it.
+// The maximum numbers of hosts that never were nodes with concurrent work, as known to administrators.
 const (
 	mostUnproven = 256
-	mostRetried  = 128 // of those that have failed slowly
+	mostRetried  = 128 // hosts that failed slowly
 )
 
-// tarpits are a network in which the addresses that begin with tarpitNetwork accept connections and never say a word.
-// All others are the trial's host.
+// tarpits are a network with addresses in tarpitNetwork that accept connections and never respond. All other
+// addresses lead to the trial's host.
 type tarpits struct {
 	*trial
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// speaks has the hosts that are no tarpits; nil for the trial's.
+	// speaks has the hosts that are not tarpits; nil for the trial's host.
 	speaks *sshNetwork
-	// waiting counts the waits for an SSH handshake that have begun.
+	// waiting counts the started waits for an SSH handshake.
 	waiting atomic.Int32
 
 	mu    sync.Mutex
@@ -54,7 +54,7 @@ type tarpits struct {
 
 const tarpitNetwork = "10.66."
 
-// handshakeClock counts the waits for handshakes: nothing else waits for a minute here before an agent runs.
+// handshakeClock counts the waits for handshakes, which are the only waits of a minute before an agent runs.
 type handshakeClock struct {
 	*clocktesting.FakeClock
 	waiting *atomic.Int32
@@ -107,14 +107,14 @@ func (x *tarpits) dial(ctx context.Context, network, address string) (net.Conn, 
 	})}, address), nil
 }
 
-// dialed returns how often the address of an instance was dialed.
+// dialed returns the number of connections to the address of an instance.
 func (x *tarpits) dialed(address string) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.dials[address+":22"]
 }
 
-// add makes instances and has the controller work on them. It returns their addresses.
+// add creates and enqueues instances, and returns their addresses.
 func (x *tarpits) add(network string, count int, version string) (addresses []string) {
 	x.t.Helper()
 	for i := range count {
@@ -140,7 +140,7 @@ func (x *tarpits) add(network string, count int, version string) (addresses []st
 
 func nameAt(address string) string { return "at-" + strings.ReplaceAll(address, ".", "-") }
 
-// await waits until a condition holds, while the clock stands still.
+// await waits for a condition while the clock stands still.
 func (x *tarpits) await(what string, condition func() bool) {
 	x.t.Helper()
 	for deadline := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
@@ -208,7 +208,7 @@ func newTarpits(t *testing.T) *tarpits {
 		x.Hosts.CloseAll()
 		ended := make(chan struct{})
 		go func() { running.Wait(); close(ended) }()
-		for { // A session that is being closed may be waited for, by the clock.
+		for { // The end of a session may wait for the clock.
 			select {
 			case <-ended:
 				return
@@ -221,8 +221,8 @@ func newTarpits(t *testing.T) *tarpits {
 	return x
 }
 
-// Hosts that accept connections and never say a word delay neither the nodes in service nor, for more than a minute,
-// the first join of others, however many they are.
+// Hosts that accept connections and never respond delay the first join of other hosts by at most a minute,
+// regardless of the number of such hosts. Nodes in service are not delayed.
 func TestHostsThatNeverAnswerLeaveWorkersToOthers(t *testing.T) {
 	x := newTarpits(t)
 	silent := x.add(tarpitNetwork, mostUnproven+44, "")
@@ -237,7 +237,7 @@ func TestHostsThatNeverAnswerLeaveWorkersToOthers(t *testing.T) {
 	x.await("all others have been dialed", x.allDialed(silent, 1))
 }
 
-// A new host that has to wait for others says so.
+// A new host that has to wait for other hosts reports the wait.
 func TestAHostThatWaitsForOthersSaysSo(t *testing.T) {
 	x := newTarpits(t)
 	x.add(tarpitNetwork, mostUnproven, "")
@@ -256,7 +256,7 @@ func TestAHostThatWaitsForOthersSaysSo(t *testing.T) {
 	}
 }
 
-// A job that does not end is ended, and fails its own instance alone.
+// A job that exceeds the limit is ended, and fails only its own instance.
 func TestAJobThatTakesTooLong(t *testing.T) {
 	x := newTrial(t, listed())
 	x.facts.Platform = "None"
@@ -307,7 +307,7 @@ func TestWorkOnAHostEndsWhenItsMachineIsDeleted(t *testing.T) {
 	}
 }
 
-// The taint that keeps pods for Linux away must not wait for the end of a job.
+// The taint that keeps Linux pods away must not wait for the end of a job.
 func TestANodeIsPutRightWhileAJobRunsOnItsHost(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(listed(), "another key")

@@ -46,8 +46,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// patience is how long a test waits for what needs no time of the trial's clock. Under the race detector, beside other tests, hundreds of
-// handshakes take minutes.
+// patience is the timeout of waits that do not depend on the clock of the trial. With the race detector and
+// parallel tests, hundreds of handshakes take minutes.
 const patience = 10 * time.Minute
 
 const (
@@ -55,7 +55,7 @@ const (
 	machine      = "winworker-x2k4f"
 )
 
-// trial is a Reconciler on an API server in memory, with one host.
+// trial is a Reconciler with a fake API server and one host.
 type trial struct {
 	*Reconciler
 	t           *testing.T
@@ -73,23 +73,22 @@ type trial struct {
 	limits      remote.Limits
 	dialerClock clock.WithTicker
 	dialed      atomic.Int64
-	// ahead is how far the clock of the host's kubelet is ahead.
+	// ahead is the offset of the clock of the host's kubelet.
 	ahead time.Duration
-	// server is what is dialed in place of host, when it is set.
+	// server replaces host as the target of connections, if set.
 	server func(context.Context) (net.Conn, error)
 }
 
-// session returns the session of an instance.
 func (x *trial) session(instance *v1alpha1.WindowsInstance) *scope.Session {
 	return x.sessions.Of(instance.Name, instance.UID)
 }
 
-// scope returns the scope of a reconcile of an instance that begins.
+// scope returns the scope of a new reconcile of an instance.
 func (x *trial) scope(instance *v1alpha1.WindowsInstance) *scope.Scope {
 	return scope.New(instance, x.session(instance), x.Jobs.Of(instance), x.clock)
 }
 
-// newTrial has the Secret with a key that the host accepts, and the objects. The cluster is supported.
+// newTrial returns a trial with the objects, a supported cluster, and a Secret with a key that the host accepts.
 func newTrial(t *testing.T, objects ...client.Object) *trial {
 	t.Helper()
 	private, key := newPrivateKey(t)
@@ -118,7 +117,7 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	return x
 }
 
-// indexed has an API server in memory find what the operator's cache finds by indexes.
+// indexed adds the indexes of the operator's cache to a fake API server.
 func indexed(api *fake.ClientBuilder) *fake.ClientBuilder {
 	for _, index := range lookup.Indexes() {
 		api = api.WithIndex(index.Object, index.Field, index.Values)
@@ -126,8 +125,8 @@ func indexed(api *fake.ClientBuilder) *fake.ClientBuilder {
 	return api
 }
 
-// onABusyMachine are limits of the real clock that a host of the trial does not reach because others use the processor:
-// a session that ends too late costs the connection, and tests count connections.
+// onABusyMachine returns limits of the real clock that a loaded machine does not exceed. A session that ends too
+// late closes the connection, and tests count connections.
 func onABusyMachine() remote.Limits {
 	return remote.Limits{Dial: time.Minute, Handshake: time.Minute, ExecStart: time.Minute, End: time.Minute}
 }
@@ -135,7 +134,7 @@ func onABusyMachine() remote.Limits {
 // Current makes the trial a ClusterSource.
 func (x *trial) Current() (nodespec.Cluster, error) { return *x.facts, nil }
 
-// dials returns how often the host was dialed.
+// dials returns the number of connections to the host.
 func (x *trial) dials() int { return int(x.dialed.Load()) }
 
 func (x *trial) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -151,7 +150,7 @@ func (x *trial) dial(ctx context.Context, network, address string) (net.Conn, er
 	return reached(connection, address), nil
 }
 
-// reachedConn is a connection to this machine that looks like one to another.
+// reachedConn is a local connection with the remote address of another machine.
 type reachedConn struct {
 	net.Conn
 	end net.Addr
@@ -159,7 +158,8 @@ type reachedConn struct {
 
 func (c reachedConn) RemoteAddr() net.Addr { return c.end }
 
-// reached makes a connection look like one to the address that was dialed. Names lead to the host's.
+// reached sets the dialed address as the remote address of a connection. Names resolve to the address of the
+// host.
 func reached(connection net.Conn, address string) net.Conn {
 	end, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -168,11 +168,11 @@ func reached(connection net.Conn, address string) net.Conn {
 	return reachedConn{connection, net.TCPAddrFromAddrPort(end)}
 }
 
-// restartOperator lets go of all that is held in memory, and lets jobs run until the end of the test.
+// restartOperator drops all in-memory state, and lets jobs run until the end of the test.
 func (x *trial) restartOperator() { x.leads(x.clock) }
 
-// leads is restartOperator with the clock of the jobs. It returns what ends the time in which the operator leads, and a channel that
-// is closed when its jobs have ended then.
+// leads is restartOperator with a clock for the jobs. The returned function ends the leadership, and the channel
+// is closed when all jobs have then ended.
 func (x *trial) leads(jobsClock clock.WithTicker) (end func(), ended <-chan struct{}) {
 	if x.Hosts != nil {
 		x.Hosts.CloseAll()
@@ -197,14 +197,15 @@ func (x *trial) leads(jobsClock clock.WithTicker) (end func(), ended <-chan stru
 	return end, done
 }
 
-// Reconcile reconciles an instance; not while its progress is shown, as the queue never has two reconciles of one instance at once.
+// Reconcile reconciles an instance, but not while its progress is written, because the queue never has two
+// concurrent reconciles of one instance.
 func (x *trial) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	x.reconciling.Lock()
 	defer x.reconciling.Unlock()
 	return x.Reconciler.Reconcile(ctx, request)
 }
 
-// showProgress is the reconcile of an instance while its job runs, if the trial waits for the job.
+// showProgress reconciles an instance during its job, if the trial waits for the job.
 func (x *trial) showProgress(name types.NamespacedName) {
 	if !x.waits.Load() {
 		return
@@ -218,19 +219,19 @@ func (x *trial) showProgress(name types.NamespacedName) {
 	}
 	s := scope.New(instance, session, x.Jobs.Of(instance), x.clock)
 	running := s.Host.Running()
-	if running == nil { // the trial's next reconcile is the one after the job
+	if running == nil { // the next reconcile of the trial follows the job
 		return
 	}
 	if _, err := x.follow(ctx, x.rooms(), s, running); err != nil {
-		x.t.Log(err) // the queue would try again
+		x.t.Log(err) // the queue would retry
 	}
 }
 
-// mostReconciles is how often an instance is reconciled until nothing goes on.
+// mostReconciles is the maximum number of reconciles until an instance is stable.
 const mostReconciles = 60
 
-// reconcile reconciles the instance until no job runs and none was begun, and returns it, when it is still there, with the time until
-// the next look.
+// reconcile reconciles the instance until no job runs or was started. It returns the instance, or nil after the
+// deletion, and the delay before the next reconcile.
 func (x *trial) reconcile() (*v1alpha1.WindowsInstance, time.Duration) {
 	x.t.Helper()
 	key := client.ObjectKey{Namespace: ourNamespace, Name: machine}
@@ -242,7 +243,7 @@ func (x *trial) reconcile() (*v1alpha1.WindowsInstance, time.Duration) {
 	return instance, result.RequeueAfter
 }
 
-// reconcileAll reconciles an instance until no job runs and none was begun.
+// reconcileAll reconciles an instance until no job runs or was started.
 func (x *trial) reconcileAll(key client.ObjectKey) (result ctrl.Result) {
 	x.t.Helper()
 	for range mostReconciles {
@@ -269,7 +270,7 @@ func (x *trial) awaitJobs() {
 	}
 }
 
-// does runs a phase as reconciles do, with the jobs that it requests, and returns its result.
+// does runs a phase with the requested jobs, like a reconcile, and returns its result.
 func (x *trial) does(s *scope.Scope, run step) *result.Result {
 	x.t.Helper()
 	for range mostReconciles {
@@ -295,7 +296,7 @@ func (x *trial) does(s *scope.Scope, run step) *result.Result {
 	return nil
 }
 
-// change changes the instance's spec as a source does.
+// change changes the instance's spec, as a source does.
 func (x *trial) change(instance *v1alpha1.WindowsInstance, change func(*v1alpha1.WindowsInstance)) {
 	x.t.Helper()
 	change(instance)
@@ -305,7 +306,8 @@ func (x *trial) change(instance *v1alpha1.WindowsInstance, change func(*v1alpha1
 	}
 }
 
-// told returns the events about the instance so far. The legacy events beside them have a test of their own.
+// told returns the events about the instance since the last call, without the legacy events, which have a
+// separate test.
 func (x *trial) told() []string {
 	var told []string
 	for len(x.recorder.Events) > 0 {
@@ -316,7 +318,7 @@ func (x *trial) told() []string {
 	return told
 }
 
-// previousKey returns the key that the trial began with, as a file.
+// previousKey returns the initial key of the trial in its file format.
 func (x *trial) previousKey() []byte { return x.private }
 
 func (x *trial) node() *corev1.Node {
@@ -346,7 +348,7 @@ func expect(t *testing.T, instance *v1alpha1.WindowsInstance, conditionType stri
 	return *condition
 }
 
-// ofMachine returns the instance of a Machine that was made a moment ago.
+// ofMachine returns the instance of a newly created Machine.
 func ofMachine() *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: machine, UID: "instance-uid", Generation: 1,
@@ -359,7 +361,7 @@ func ofMachine() *v1alpha1.WindowsInstance {
 	}
 }
 
-// asNode gives the instance the status of a Ready node with that key, and returns it with the Node.
+// asNode creates the instance with the status of a Ready node and the key, and its Node.
 func (x *trial) asNode(instance *v1alpha1.WindowsInstance, keyHash string) {
 	x.t.Helper()
 	pinned := x.host.hostKey.PublicKey()
@@ -418,7 +420,7 @@ func readyNode(keyHash string) *corev1.Node {
 	}
 }
 
-// forWindows is the taint that every Windows node has.
+// forWindows is the taint of every Windows node.
 var forWindows = corev1.Taint{Key: v1alpha1.TaintWindows, Value: "Windows", Effect: corev1.TaintEffectNoSchedule}
 
 func supportedCluster() *nodespec.Cluster {
@@ -433,7 +435,7 @@ func supportedCluster() *nodespec.Cluster {
 	}
 }
 
-// wholePayload has every program that a node needs.
+// wholePayload returns a payload with every program that a node needs.
 func wholePayload(t *testing.T) *payload.Payload {
 	t.Helper()
 	var sources []payload.Source
@@ -465,7 +467,7 @@ func wholePayload(t *testing.T) *payload.Payload {
 	return p
 }
 
-// newPrivateKey returns a key as a file and read.
+// newPrivateKey returns a key in its file format and parsed.
 func newPrivateKey(t *testing.T) ([]byte, sshkey.Key) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -484,7 +486,7 @@ func newPrivateKey(t *testing.T) ([]byte, sshkey.Key) {
 	return data, key
 }
 
-// stale is a cache that still has an instance that is gone.
+// stale is a cache that still has a deleted instance.
 type stale struct {
 	client.Client
 	instance *v1alpha1.WindowsInstance
@@ -517,10 +519,12 @@ func (x *trial) annotate(name, value string) {
 	}
 }
 
-// breakNode makes the node NotReady. The operator knows of it for longer than it waits, whatever the host's clock says.
+// breakNode makes the node NotReady. The operator has known that for longer than its delay, regardless of the
+// host's clock.
 func (x *trial) breakNode() { x.breakNodeSince(noon.Add(-time.Hour), noon.Add(time.Hour)) }
 
-// breakNodeSince makes the node NotReady since a time by the operator's clock, and another one by the host's.
+// breakNodeSince makes the node NotReady since one time by the operator's clock, and another time by the host's
+// clock.
 func (x *trial) breakNodeSince(seen, reported time.Time) {
 	x.t.Helper()
 	node := x.node()
@@ -538,7 +542,7 @@ func (x *trial) breakNodeSince(seen, reported time.Time) {
 	}
 }
 
-// nodeWithSubnet returns the Node of a host as far as its NodeSpec follows from it.
+// nodeWithSubnet returns a Node with the fields that its NodeSpec depends on.
 func nodeWithSubnet(subnet string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationPodSubnet: subnet}}}
 }

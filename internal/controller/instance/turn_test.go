@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// changeNode changes the Node as others do.
+// changeNode changes the Node, as another client does.
 func (x *trial) changeNode(change func(*corev1.Node)) {
 	x.t.Helper()
 	node := x.node()
@@ -28,7 +28,7 @@ func (x *trial) changeNode(change func(*corev1.Node)) {
 	}
 }
 
-// changeStatus changes what the instance remembers.
+// changeStatus changes the status of the instance.
 func (x *trial) changeStatus(change func(*v1alpha1.WindowsInstanceStatus)) {
 	x.t.Helper()
 	instance := x.instance()
@@ -38,7 +38,7 @@ func (x *trial) changeStatus(change func(*v1alpha1.WindowsInstanceStatus)) {
 	}
 }
 
-// forgetHostKey takes the pinned host key from the instance and its Node.
+// forgetHostKey removes the pinned host key from the instance and its Node.
 func (x *trial) forgetHostKey() {
 	x.t.Helper()
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.HostKey = nil })
@@ -48,13 +48,13 @@ func (x *trial) forgetHostKey() {
 
 func wantReboot(node *corev1.Node) { node.Annotations[v1alpha1.AnnotationRebootRequired] = "patches" }
 
-// cordonedByUs is what a node is like whose drain began at noon.
+// cordonedByUs sets the state of a node with a drain that began at noon.
 func cordonedByUs(node *corev1.Node) {
 	node.Spec.Unschedulable = true
 	node.Annotations[v1alpha1.AnnotationCordoned] = noon.UTC().Format(time.RFC3339)
 }
 
-// draining returns a trial in the middle of the drain for a change of the host, which is as it was.
+// draining returns a trial during the drain for a change of the host, which is still unchanged.
 func draining(t *testing.T) (*trial, *trialGate) {
 	t.Helper()
 	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
@@ -65,7 +65,7 @@ func draining(t *testing.T) (*trial, *trialGate) {
 	return x, gate
 }
 
-// inService checks that the node takes pods again and that nobody waits for it.
+// inService checks that the node accepts pods again and holds no slot.
 func (x *trial) inService(gate *trialGate) {
 	x.t.Helper()
 	node := x.node()
@@ -132,7 +132,8 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 	})
 }
 
-// The connection to a verb may be lost while the verb goes on, and two operators may work for a moment.
+// The connection of an agent command may be lost while the command continues, and two operators may work for a
+// moment.
 func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testing.T) {
 	x, gate := draining(t)
 	s := x.scope(x.instance())
@@ -147,7 +148,7 @@ func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testi
 	}
 }
 
-// The gate's own list may have been lost, or the time have passed for which it keeps a place.
+// The list of the gate may have been lost, or the slot may have expired.
 func TestANodeThatIsRefusedIsInServiceAlsoWhenItsPlaceWasLost(t *testing.T) {
 	x, gate := draining(t)
 	gate.held = nil
@@ -173,7 +174,7 @@ func TestARestartOfAHostThatDoesNotAnswerDisturbsNobody(t *testing.T) {
 				x.reconcile()
 				x.inService(gate)
 			}
-			if len(gate.asked) > 2 || x.dials() < 3 { // one is to end what was begun
+			if len(gate.asked) > 2 || x.dials() < 3 { // one request completes the started change
 				t.Errorf("asked %v, %d connections", gate.asked, x.dials())
 			}
 		})
@@ -200,7 +201,7 @@ func TestAHostThatIsAwayInTheMiddleOfItsChangeTakesUpNoPlaceAnew(t *testing.T) {
 	}
 }
 
-// answered returns a scope as it is when the host has answered.
+// answered returns a scope for a host that has responded.
 func (x *trial) answered(facts *plan.Facts) *scope.Scope {
 	x.t.Helper()
 	s := x.scope(x.instance())
@@ -248,7 +249,8 @@ func TestARestartThatWasNotDoneWaitsForItsTurnAgain(t *testing.T) {
 	x.inService(gate)
 }
 
-// The Node changes the moment that it is Ready again, and the write that takes the annotation away meets a newer one.
+// The Node changes when it becomes Ready again, so the write that removes the annotation conflicts with a newer
+// version.
 func TestARestartThatWasDoneIsRememberedUntilNobodyWantsItAnyMore(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(ofMachine(), x.key.Hash())
@@ -405,7 +407,7 @@ func TestPodsThatCameToAHostInTheMiddleOfItsChangeAreNoReasonToStop(t *testing.T
 	}
 }
 
-// A node that a user has cordoned is drained without a note on it of when that began.
+// A node that a user has cordoned is drained without a record of the start on the Node.
 func TestTheDrainOfANodeThatAUserHasCordonedDoesNotRestartOtherWaits(t *testing.T) {
 	x, _ := draining(t)
 	x.changeNode(func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationCordoned) })

@@ -10,15 +10,17 @@ import (
 )
 
 const (
-	// userDataLimit is how long the user data of a new Machine may take to open port 22 and to authorize the key.
+	// userDataLimit is the maximum time for the user data of a new Machine to open port 22 and to authorize the
+	// key.
 	userDataLimit = 30 * time.Minute
-	// firstUserDataPoll and lastUserDataPoll are the shortest and the longest time between two looks at such a host.
+	// firstUserDataPoll and lastUserDataPoll are the shortest and the longest interval between checks of such a
+	// host.
 	firstUserDataPoll = 2 * time.Second
 	lastUserDataPoll  = 15 * time.Second
 )
 
-// awaitUserData returns the wait for a new Machine's host that is not reachable yet; nil when it was reached before,
-// has had its time, or fails in a way that its user data does not mend.
+// awaitUserData returns the wait for a new Machine's host that is not reachable yet; nil if the host was reached
+// before, exceeds userDataLimit, or fails for a reason unrelated to the user data.
 func (p reach) awaitUserData(s *scope.Scope, err error) *result.Result {
 	status := s.Instance.Status
 	if !s.OfMachine() || status.HostKey != nil || status.SpecDigest != "" || status.PublicKeyHash != "" {
@@ -50,9 +52,9 @@ func (p reach) awaitUserData(s *scope.Scope, err error) *result.Result {
 	return o
 }
 
-// userDataPoll returns the time to the next look at a host whose instance is of this age: a quarter of it, so that
-// nobody waits long for a host that starts fast, less up to a fifth, which spreads the looks at hosts that were made at
-// the same time.
+// userDataPoll returns the delay before the next check of a host, based on the age of its instance. The delay is
+// a quarter of the age, so that a fast host is detected soon. A jitter of up to a fifth is subtracted, to spread
+// the checks of hosts created at the same time.
 func userDataPoll(age time.Duration, jitter float64) time.Duration {
 	poll := min(max(age/4, firstUserDataPoll), lastUserDataPoll)
 	return poll - time.Duration(float64(poll)*0.2*jitter)

@@ -85,7 +85,7 @@ func TestARefusedKeyIsAFailure(t *testing.T) {
 	}
 }
 
-// runningClock goes on at each reading, as a real one.
+// runningClock advances at each reading, like a real clock.
 type runningClock struct {
 	*clocktesting.FakeClock
 	readings atomic.Int64
@@ -99,7 +99,8 @@ func (c *runningClock) Now() time.Time {
 
 func (c *runningClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// A result without a time is done for controller-runtime: without an event the instance would not be reconciled again.
+// For controller-runtime, a result without a delay is complete: without an event, the instance would not be
+// reconciled again.
 func TestAHostIsLookedAtAgainAlsoIfItsTimeEndsDuringTheReconcile(t *testing.T) {
 	x := newTrial(t, ofMachine())
 	clock := &runningClock{FakeClock: x.clock}
@@ -152,7 +153,7 @@ func TestTheHostIsAskedToTryTheAddressOfTheAPIServer(t *testing.T) {
 		"https://api-int.lab.example.com:6443": {"--api-server", "https://api-int.lab.example.com:6443"},
 		"https://api-int.lab.example.com":      {"--api-server", "https://api-int.lab.example.com:443"},
 		"https://10.0.0.2:6443/":               {"--api-server", "https://10.0.0.2:6443"},
-		"https://[fd02::1]:6443":               nil, // no plain word for a shell
+		"https://[fd02::1]:6443":               nil, // needs quoting in a shell
 		"":                                     nil, // a removal does not read the cluster
 	} {
 		s := scope.New(&v1alpha1.WindowsInstance{}, &scope.Session{}, &hostjobs.Host{}, nil)

@@ -28,13 +28,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// maxConcurrent is how many instances are reconciled at once. Slow work is done by jobs.
+// maxConcurrent is the maximum number of concurrent reconciles. Jobs do the slow work.
 const maxConcurrent = 64
 
-// reconcileLimit is how long a reconcile may take, of which all but requests to the API server takes milliseconds.
+// reconcileLimit is the timeout of a reconcile. Except for requests to the API server, a reconcile takes
+// milliseconds.
 const reconcileLimit = time.Minute
 
-// SetupWithManager registers the controller. clusterChanged fires when the facts of the cluster have changed.
+// SetupWithManager registers the controller. clusterChanged receives an event when the facts of the cluster
+// change.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan event.GenericEvent) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.allInstances)
 	if err := mgr.Add(r.Jobs); err != nil {
@@ -67,13 +69,13 @@ func (r *Reconciler) options() controller.Options {
 	return options
 }
 
-// reconcileAfterJobs has instances reconciled whose jobs have ended, or report progress.
+// reconcileAfterJobs enqueues instances when their jobs end or report progress.
 func (r *Reconciler) reconcileAfterJobs(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.Jobs.OnEnd(func(name types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: name}) })
 	return nil
 }
 
-// forgetWritten lets go of an object that the operator has written when the cache has it. It requests no reconcile.
+// forgetWritten drops a written object when the cache has the written version, without a reconcile.
 func (r *Reconciler) forgetWritten(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	switch seen := e.ObjectNew.(type) {
 	case *v1alpha1.WindowsInstance:
@@ -83,8 +85,9 @@ func (r *Reconciler) forgetWritten(_ context.Context, e event.UpdateEvent, _ wor
 	}
 }
 
-// instanceChanged lets through what others write to an instance. One that was deleted and made again while the API
-// server was away is seen as a change, of neither generation nor annotations.
+// instanceChanged accepts changes of an instance by other clients. An instance that was deleted and recreated
+// while the API server was unavailable arrives as an update, possibly without a change of generation or
+// annotations.
 func instanceChanged() predicate.Predicate {
 	remade := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
@@ -93,7 +96,7 @@ func instanceChanged() predicate.Predicate {
 		remade)
 }
 
-// nodeChanged lets through what an instance waits for or reacts to, and not each heartbeat.
+// nodeChanged accepts changes that an instance waits for or reacts to, and drops heartbeats.
 func nodeChanged() predicate.Funcs {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -112,7 +115,7 @@ func nodeChanged() predicate.Funcs {
 	}
 }
 
-// watched returns the annotations that an instance waits for or keeps.
+// watched returns the annotations that an instance waits for or maintains.
 func watched(node *corev1.Node) [6]string {
 	return [6]string{
 		node.Annotations[v1alpha1.AnnotationPodSubnet], node.Annotations[v1alpha1.AnnotationInstance],
@@ -121,7 +124,8 @@ func watched(node *corev1.Node) [6]string {
 	}
 }
 
-// instanceOfNode finds the instance that has claimed the Node's name, or that the Node is bound to.
+// instanceOfNode returns the instances that have claimed the Node's name, and the instance that the Node is bound
+// to.
 func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []reconcile.Request {
 	claimants, err := r.known().OfNode(ctx, node.GetName())
 	if err != nil {
@@ -145,12 +149,12 @@ func (r *Reconciler) allInstances(ctx context.Context, _ client.Object) []reconc
 	return requestsFor(instances.Items, nil)
 }
 
-// known finds instances in the cache.
+// known returns a reader of instances in the cache.
 func (r *Reconciler) known() lookup.Instances {
 	return lookup.Instances{Cache: r.Client, Namespace: r.Namespace}
 }
 
-// requestsFor returns requests for those instances that an event concerns; nil for all of them.
+// requestsFor returns requests for the instances that match concerns; nil for all instances.
 func requestsFor(instances []v1alpha1.WindowsInstance, concerns func(*v1alpha1.WindowsInstance) bool) []reconcile.Request {
 	var requests []reconcile.Request
 	for i := range instances {

@@ -11,10 +11,10 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// hostKeyMoved lets through what makes a host key one that several hosts have, or ends that.
+// hostKeyMoved accepts changes that make a host key shared by several hosts, or end that.
 func hostKeyMoved() predicate.Funcs {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // each looks for itself
+		CreateFunc: func(event.CreateEvent) bool { return false }, // a new instance checks its own host key
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*v1alpha1.WindowsInstance)
 			after, ok2 := e.ObjectNew.(*v1alpha1.WindowsInstance)
@@ -23,7 +23,7 @@ func hostKeyMoved() predicate.Funcs {
 	}
 }
 
-// shown is by what a host is known: its host key and its machine ID.
+// shown returns the identity of a host: the host key and the machine ID.
 func shown(instance *v1alpha1.WindowsInstance) [2]string {
 	var is [2]string
 	if key := instance.Status.HostKey; key != nil {
@@ -35,7 +35,7 @@ func shown(instance *v1alpha1.WindowsInstance) [2]string {
 	return is
 }
 
-// withHostKeyOf returns the other instances whose hosts have the host key of this one.
+// withHostKeyOf returns the other instances with the host key of this one.
 func (r *Reconciler) withHostKeyOf(ctx context.Context, object client.Object) []reconcile.Request {
 	instance, ok := object.(*v1alpha1.WindowsInstance)
 	if !ok || instance.Status.HostKey == nil {

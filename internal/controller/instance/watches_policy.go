@@ -14,12 +14,13 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// mostWoken is how many of those that wait for their turn ask again when places may have become free: of a thousand
-// that wait, few can have one. All would have all the API server's time if each place that gets free woke them. It may be
-// for none of those that are woken, but for one of another pool: the others ask within turn.gatePoll.
+// mostWoken is the maximum number of waiting instances that are enqueued when disruption slots may be free. Of a
+// thousand waiting instances, few can acquire a slot, and enqueuing all of them for each free slot would saturate
+// the API server. If the slot belongs to the pool of another instance, that instance retries within
+// drain.gatePoll.
 const mostWoken = 64
 
-// turns wakes those that wait for their turn when it may have come.
+// turns enqueues instances that wait for a disruption slot when a slot may be free.
 func (r *Reconciler) turns() handler.Funcs {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{
@@ -35,7 +36,7 @@ func (r *Reconciler) turns() handler.Funcs {
 	}
 }
 
-// woken is who asks again after a change of the policy.
+// woken defines which waiting instances are enqueued after a change of the policy.
 type woken int
 
 const (
@@ -44,9 +45,9 @@ const (
 	everybody
 )
 
-// wokenBy returns who may have the turn now and had it not before. Other rules may let anyone through, and so may a
-// change that has failed no more, which had stopped all others; a disturbance that has ended, or a node that works or
-// does not, a few; one that has begun, nobody.
+// wokenBy returns which instances may now acquire a slot. New rules, or the end of a failed change that had
+// blocked all instances, may allow any instance. The end of a disruption, or a change in the number of working
+// nodes, may allow some instances. The start of a disruption allows none.
 func wokenBy(before, after *v1alpha1.WindowsDisruptionPolicy) woken {
 	if before.UID != after.UID || before.Generation != after.Generation || before.Status.Failed != after.Status.Failed {
 		return everybody
@@ -72,7 +73,7 @@ func (r *Reconciler) wakeWaiting(ctx context.Context, queue workqueue.TypedRateL
 		return
 	}
 	count, first := len(waiting), 0
-	if who == some && count > mostWoken { // other ones each time
+	if who == some && count > mostWoken { // a different selection each time
 		count, first = mostWoken, int(r.Jitter()*float64(count))
 	}
 	for i := range count {

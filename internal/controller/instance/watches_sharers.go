@@ -12,11 +12,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// hostPassedOn lets through what other instances of the same host wait for: an instance is to be removed or is gone,
-// or has got a Node.
+// hostPassedOn accepts changes that other instances of the same host wait for: an instance is being removed or is
+// deleted, or has got a Node.
 func hostPassedOn() predicate.Funcs {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // each looks for itself
+		CreateFunc: func(event.CreateEvent) bool { return false }, // a new instance checks its own host
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*v1alpha1.WindowsInstance)
 			after, ok2 := e.ObjectNew.(*v1alpha1.WindowsInstance)
@@ -33,8 +33,8 @@ func boundTo(instance *v1alpha1.WindowsInstance) string {
 	return instance.Status.NodeRef.UID
 }
 
-// sharersOf returns the other instances of the host of this one that may wait for it: those that are being removed and,
-// when this one leaves, those that have no node.
+// sharersOf returns the other instances of the same host that may wait for this instance: instances that are
+// being removed and, when this instance is removed, instances without a node.
 func (r *Reconciler) sharersOf(ctx context.Context, object client.Object) []reconcile.Request {
 	instance, ok := object.(*v1alpha1.WindowsInstance)
 	if !ok || instance.Status.HostKey == nil {

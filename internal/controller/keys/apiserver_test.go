@@ -95,7 +95,7 @@ func privateKey(t *testing.T) (content []byte, authorized string) {
 	return content, key.AuthorizedKey()
 }
 
-// await waits until the user data in a namespace is for a key, and returns it.
+// await waits until the user data in a namespace contains a key, and returns the Secret.
 func await(t *testing.T, c client.Client, namespace, authorized string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}

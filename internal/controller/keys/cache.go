@@ -15,8 +15,8 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=openshift-machine-api;openshift-cluster-api,verbs=list;watch
 
-// SecretCache returns the Secrets that the manager's cache must have: the private key in the operator's own namespace,
-// and the user data. Each by its name: the operator may read no others.
+// SecretCache returns the cache configuration for the Secrets: the private key in the operator's namespace, and the
+// user data. Each Secret is selected by name, because the operator may read no other Secrets.
 func SecretCache(namespace string) cache.ByObject {
 	named := func(name string) cache.Config {
 		return cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
@@ -29,10 +29,10 @@ func SecretCache(namespace string) cache.ByObject {
 	return cache.ByObject{Namespaces: namespaces}
 }
 
-// namespaceCaches hold one Namespace each, by its name: a cache selects one name only.
+// namespaceCaches contain one Namespace each, by name, because a cache can select only one name.
 type namespaceCaches map[string]cache.Cache
 
-// newNamespaceCaches makes the caches and lets the manager run them.
+// newNamespaceCaches creates the caches and adds them to the manager.
 func newNamespaceCaches(mgr ctrl.Manager) (namespaceCaches, error) {
 	all := namespaceCaches{}
 	for _, name := range userDataNamespaces {
@@ -54,7 +54,7 @@ func newNamespaceCaches(mgr ctrl.Manager) (namespaceCaches, error) {
 	return all, nil
 }
 
-// exists reports whether there is a namespace that takes new objects. One that is being deleted does not.
+// exists reports whether a namespace exists and accepts new objects. A namespace that is being deleted does not.
 func (c namespaceCaches) exists(ctx context.Context, name string) (bool, error) {
 	return namespaceExists(ctx, c[name], name)
 }

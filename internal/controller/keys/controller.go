@@ -24,36 +24,36 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=cloud-private-key,verbs=get;list;watch
 
-// platformPoll is how often the facts of the cluster are looked at, in memory, until they are known.
+// platformPoll is the interval between checks of the cluster facts, in memory, until they are known.
 const platformPoll = 2 * time.Second
 
-// ClusterSource knows the cluster.
+// ClusterSource provides the facts of the cluster.
 type ClusterSource interface {
-	// Current returns the facts that were read last, or why they cannot be used.
+	// Current returns the facts of the last read, or the reason why they cannot be used.
 	Current() (nodespec.Cluster, error)
 }
 
-// Reconciler keeps the user data equal to the private key, and reports its changes and an unusable key by events on the
-// Secret of the key. It does one thing at a time.
+// Reconciler keeps the user data in sync with the private key, and reports changes and an unusable key by events on
+// the Secret of the key. It runs one reconcile at a time.
 type Reconciler struct {
 	Client    client.Client
 	Namespace string
 	Events    events.EventRecorder
 	Cluster   ClusterSource
 
-	// exists reports whether there is a namespace that takes new objects.
+	// exists reports whether a namespace exists and accepts new objects.
 	exists func(ctx context.Context, namespace string) (bool, error)
-	// reported is the version of the Secret whose faults are reported.
+	// reported is the version of the Secret with reported faults.
 	reported recorder.Once[string]
-	// kept is the user data that was written or found correct, by namespace. After a restart of the operator, a restored
-	// Secret is reported as a new one.
+	// kept is the user data that was written or found correct, by namespace. After a restart of the operator, a
+	// restored Secret is reported as a new one.
 	kept map[string][]byte
-	// refused are the reports about Secrets that cannot be corrected, by namespace.
+	// refused contains the reports about Secrets that cannot be corrected, by namespace.
 	refused recorder.Once[string]
 }
 
-// SetupWithManager registers the controller. Secrets are watched through the manager's cache, which must have those of
-// SecretCache.
+// SetupWithManager registers the controller. Secrets are watched through the manager's cache, which must contain
+// the Secrets of SecretCache.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	privateKey := queue.Enqueue(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: SecretName}})
 	namespaces, err := newNamespaceCaches(mgr)
@@ -80,8 +80,8 @@ func (r *Reconciler) IsRelevant(o client.Object) bool {
 	return r.IsPrivateKey(o) || isUserData(o)
 }
 
-// Reconcile makes the user data match the private key. Without a usable key it stays as it is: new Machines are then as
-// reachable as older ones. Instances read the key themselves.
+// Reconcile updates the user data to match the private key. Without a usable key the user data is unchanged, so
+// that new Machines are as reachable as existing ones. Instances read the key themselves.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	secret := &corev1.Secret{}
 	if err := r.Client.Get(ctx, request.NamespacedName, secret); err != nil {
@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	cluster, err := r.Cluster.Current()
 	if err != nil {
-		// Without its platform nobody knows in which form the user data is read.
+		// The format of the user data depends on the platform.
 		return ctrl.Result{RequeueAfter: platformPoll}, nil //nolint:nilerr // It is reported elsewhere.
 	}
 	script, err := userdata.Generate(cluster.Platform, key.Signer().PublicKey())
@@ -108,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
-// report tells of the keys in the Secret, once for each version of it.
+// report reports on the keys in the Secret, once for each version.
 func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, key sshkey.Key, err error) {
 	if !r.reported.IsNew(secret.Name, secret.ResourceVersion) {
 		return

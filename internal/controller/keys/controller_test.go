@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// trial is a Reconciler with everything that it says.
+// trial is a Reconciler with its events and log.
 type trial struct {
 	Reconciler
 	recorder *events.FakeRecorder
@@ -52,7 +52,7 @@ func reconciler(c client.Client, recorder events.EventRecorder) Reconciler {
 	}
 }
 
-// platform is a cluster of which only that is known.
+// platform is a cluster with only a known platform.
 type platform string
 
 func (p platform) Current() (nodespec.Cluster, error) {
@@ -62,7 +62,7 @@ func (p platform) Current() (nodespec.Cluster, error) {
 	return nodespec.Cluster{Platform: string(p)}, nil
 }
 
-// reconcile reconciles the Secret once and returns the events of it.
+// reconcile reconciles the Secret once and returns the emitted events.
 func (r *trial) reconcile(t *testing.T) []string {
 	t.Helper()
 	logger := funcr.New(func(prefix, args string) { fmt.Fprintln(&r.logged, prefix, args) }, funcr.Options{Verbosity: 10})

@@ -1,5 +1,5 @@
-// Package keys reads the SSH private key that the operator logs in with, keeps the user data of new Machines equal to
-// it, and reports when it cannot be used.
+// Package keys reads the SSH private key of the operator, keeps the user data of new Machines in sync with it, and
+// reports an unusable key.
 package keys
 
 import (
@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// SecretName is the Secret in the operator's own namespace that an administrator makes.
+	// SecretName is the Secret in the operator's namespace that an administrator creates.
 	SecretName = "cloud-private-key"
 	// SecretKey is the key in the Secret that holds the private key.
 	SecretKey = "private-key.pem"
 )
 
 var (
-	// ErrMissing means that the Secret or its key is not there.
+	// ErrMissing means that the Secret or its key does not exist.
 	ErrMissing = errors.New("the SSH private key is missing")
-	// ErrInvalid means that the Secret holds no usable private key.
+	// ErrInvalid means that the Secret contains no usable private key.
 	ErrInvalid = errors.New("the SSH private key cannot be used")
 )
 
-// Read returns the present private key. Its errors name the Secret and the key, never their content.
+// Read returns the current private key. Errors name the Secret and the key, but never contain secret data.
 func Read(ctx context.Context, reader client.Reader, namespace string) (sshkey.Key, error) {
 	secret := &corev1.Secret{}
 	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: SecretName}, secret)
@@ -56,7 +56,7 @@ func parse(secret *corev1.Secret) (sshkey.Key, error) {
 	return key, nil
 }
 
-// Remedy tells an administrator how to correct a missing or unusable key.
+// Remedy describes how an administrator corrects a missing or unusable key.
 func Remedy(namespace string) string {
 	return "Store it with: oc create secret generic " + SecretName + " --from-file=" + SecretKey +
 		"=<path of the private key> -n " + namespace +

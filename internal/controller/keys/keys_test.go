@@ -23,10 +23,10 @@ import (
 
 const namespace = "wmco"
 
-// canary stands for what is secret in a Secret: no message may hold it.
+// canary stands for secret data: no message may contain it.
 const canary = "canary"
 
-// rsaKeys returns one RSA key in each form that the guides' commands write.
+// rsaKeys returns one RSA key in each format that the commands of the guides write.
 func rsaKeys(t *testing.T) map[string][]byte {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -48,7 +48,7 @@ func rsaKeys(t *testing.T) map[string][]byte {
 	}
 }
 
-// secretWith returns the Secret with one key of data.
+// secretWith returns the Secret with one data key.
 func secretWith(key string, content []byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName},
@@ -56,7 +56,7 @@ func secretWith(key string, content []byte) *corev1.Secret {
 	}
 }
 
-// unusable are Secrets that hold no usable key, by what is wrong.
+// unusable returns Secrets without a usable key, by fault.
 func unusable(t *testing.T) map[string]struct {
 	secret *corev1.Secret
 	cause  error
@@ -83,8 +83,7 @@ func unusable(t *testing.T) map[string]struct {
 	}
 }
 
-// holdsSecret reports whether a text repeats a part of what a Secret holds that is long enough to be of use to
-// somebody.
+// holdsSecret reports whether a text contains a usefully long part of the secret data.
 func holdsSecret(text string, secret *corev1.Secret) bool {
 	if strings.Contains(text, canary) {
 		return true
@@ -162,7 +161,7 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 	})
 }
 
-// failing returns a client whose every Get fails.
+// failing returns a client with failing Get requests.
 func failing(err error) client.Client {
 	return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

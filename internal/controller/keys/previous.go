@@ -11,12 +11,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// SecretPreviousKey is the key in the Secret that may hold the private key which was replaced. The operator logs in
-// with it to hosts that refuse the present key, and adds the present public key there.
+// SecretPreviousKey is the key in the Secret that may hold the replaced private key. The operator uses it to log in
+// to hosts that refuse the current key, and adds the current public key there.
 const SecretPreviousKey = "previous-private-key.pem"
 
-// Previous returns the private key that the present one replaced, and whether there is one. Its errors name the Secret
-// and the key, never their content; ErrInvalid means that the key exists but cannot be used.
+// Previous returns the private key that the current one replaced, and whether there is one. Errors name the Secret
+// and the key, but never contain secret data. ErrInvalid means that the key exists but cannot be used.
 func Previous(ctx context.Context, reader client.Reader, namespace string) (sshkey.Key, bool, error) {
 	secret := &corev1.Secret{}
 	if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: SecretName}, secret); err != nil {

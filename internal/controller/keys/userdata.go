@@ -16,15 +16,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// The Secrets are in namespaces of others, and one of these need not exist, so that a Role there could not be
-// installed. The right to create is for one name as well, since a Secret that is made by an apply has its name in the
-// URL.
+// The Secrets are in foreign namespaces, and some of these may not exist, so that a Role could not be installed
+// there. The create permission is also limited to one name, because an apply request contains the name in the URL.
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=windows-user-data,verbs=get;list;watch;create;patch
 
-// ClusterAPINamespace is where Cluster API has its Machines, on clusters that have it.
+// ClusterAPINamespace is the namespace for the Machines of Cluster API, on clusters that have it.
 const ClusterAPINamespace = "openshift-cluster-api"
 
-// userDataNamespaces are where Machines look for their user data.
+// userDataNamespaces are the namespaces of Machines and their user data.
 var userDataNamespaces = []string{v1alpha1.MachineNamespace, ClusterAPINamespace}
 
 // isUserData reports whether an object is a Secret with the operator's user data.
@@ -32,8 +31,8 @@ func isUserData(o client.Object) bool {
 	return o.GetName() == userdata.SecretName && slices.Contains(userDataNamespaces, o.GetNamespace())
 }
 
-// keepUserData creates or corrects the Secret in a namespace, if there is such a namespace. It corrects the one key in
-// place, so that the Secret keeps its UID and the data of other clients.
+// keepUserData creates or corrects the Secret in a namespace, if the namespace exists. Only one data key is
+// patched, so that the Secret keeps its UID and the data of other clients.
 func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, namespace string, script []byte) error {
 	exists, err := r.exists(ctx, namespace)
 	if err != nil {
@@ -47,7 +46,7 @@ func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, na
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: userdata.SecretName}, Type: corev1.SecretTypeOpaque,
 	}
-	version, differs := "", false // of the present Secret
+	version, differs := "", false // of the current Secret
 	state, err := owned.Keeper{Client: r.Client, Live: r.Client}.Keep(ctx, owned.Object{
 		Identity: userData,
 		Adopt:    func(client.Object) bool { return true },
@@ -63,7 +62,7 @@ func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, na
 	})
 	switch {
 	case apierrors.IsConflict(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil // the cache is behind, or the namespace is being deleted: an event follows
+		return nil // the cache is outdated, or the namespace is being deleted: an event follows
 	case apierrors.IsInvalid(err): // the Secret is immutable
 		if r.refused.IsNew(namespace, version+string(script)) {
 			recorder.Emit(r.Events, userDataRefused(secret, userData, err))

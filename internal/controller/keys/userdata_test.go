@@ -31,7 +31,7 @@ func goodSecret(t *testing.T) *corev1.Secret {
 	return secretWith(SecretKey, rsaKeys(t)["PKCS#1"])
 }
 
-// userData returns the Secret in a namespace; nil when there is none.
+// userData returns the Secret in a namespace; nil if there is none.
 func (r *trial) userData(t *testing.T, namespace string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
@@ -45,7 +45,7 @@ func (r *trial) userData(t *testing.T, namespace string) *corev1.Secret {
 	return secret
 }
 
-// authorizes reports whether user data is for the key in a Secret.
+// authorizes reports whether user data contains the public key for the key in a Secret.
 func authorizes(t *testing.T, userData, key *corev1.Secret) bool {
 	t.Helper()
 	parsed, err := sshkey.Parse(key.Data[SecretKey])

@@ -1,5 +1,6 @@
-// Package lookup finds WindowsInstances, Nodes and certificate requests in the cache by what they are known by. It uses indexes, so that it
-// reads no more among a thousand of them than among ten. What it returns is shared with the cache: nobody may change it.
+// Package lookup finds WindowsInstances, Nodes and certificate requests in the cache by indexed fields. The
+// cost of a lookup is independent of the number of objects. The cache shares the returned objects: callers must
+// not modify them.
 package lookup
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Names of indexes. The API server knows none of them.
+// Names of indexes. The API server does not know these names.
 const (
 	byNode    = "lookup.node"
 	byHostKey = "lookup.hostKey"
@@ -25,14 +26,14 @@ const (
 	yes       = "yes"
 )
 
-// Index is one by which a kind of object is found.
+// Index is an index over a kind of object.
 type Index struct {
 	Object client.Object
 	Field  string
 	Values client.IndexerFunc
 }
 
-// Indexes are all of this package.
+// Indexes returns all indexes of this package.
 func Indexes() []Index {
 	return []Index{
 		{&v1alpha1.WindowsInstance{}, byNode, ofInstance(func(i *v1alpha1.WindowsInstance) string {
@@ -91,7 +92,7 @@ func values(value string) []string {
 	return []string{value}
 }
 
-// Add has a cache keep the indexes. It is called once, before the cache is read.
+// Add registers the indexes with a cache. It must be called once, before the first read from the cache.
 func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, index := range Indexes() {
 		if err := indexer.IndexField(ctx, index.Object, index.Field, index.Values); err != nil {
@@ -107,7 +108,7 @@ type Instances struct {
 	Namespace string
 }
 
-// OfNode returns the instances that have claimed the name of a Node, whether or not it was confirmed.
+// OfNode returns the instances that have claimed the name of a Node, confirmed or not.
 func (i Instances) OfNode(ctx context.Context, node string) ([]v1alpha1.WindowsInstance, error) {
 	return i.with(ctx, byNode, node)
 }
@@ -117,7 +118,7 @@ func (i Instances) WithHostKey(ctx context.Context, key string) ([]v1alpha1.Wind
 	return i.with(ctx, byHostKey, key)
 }
 
-// DisruptionPending returns the instances that wait until their nodes may be disturbed.
+// DisruptionPending returns the instances that wait for a disruption slot.
 func (i Instances) DisruptionPending(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
 	return i.with(ctx, byTurn, yes)
 }
@@ -131,12 +132,13 @@ func (i Instances) with(ctx context.Context, field, value string) ([]v1alpha1.Wi
 	return found.Items, nil
 }
 
-// OlderNodes returns the Nodes that an operator before version 12 has configured.
+// OlderNodes returns the Nodes that a legacy operator (before version 12) has configured.
 func OlderNodes(ctx context.Context, cache client.Reader) ([]corev1.Node, error) {
 	return nodesWith(ctx, cache, byOlder, yes)
 }
 
-// NodesBoundTo returns the Nodes that say that they are an instance's. A kubelet may have written that.
+// NodesBoundTo returns the Nodes with an annotation that names the instance. The kubelet may have written the
+// annotation.
 func NodesBoundTo(ctx context.Context, cache client.Reader, instance string) ([]corev1.Node, error) {
 	return nodesWith(ctx, cache, byBound, instance)
 }

@@ -1,19 +1,19 @@
 package metric
 
-// Labels that several metrics have.
+// Labels of several metrics.
 var (
 	ofCause   = Label{"cause", "causes of a disruption", 8}
 	ofNode    = Label{Name: "node", Values: "one for each Windows node"}
 	ofReasons = Label{"reason", "reasons of conditions.md", 128}
 )
 
-// ofName is the label of metrics that each WindowsInstance has.
+// ofName is the label of metrics with one series per WindowsInstance.
 var ofName = Label{Name: "name", Values: "one for each `WindowsInstance`"}
 
-// workBuckets are seconds, from a look at a host to the installation of Windows features.
+// workBuckets are in seconds, from the inspection of a host to the installation of Windows features.
 var workBuckets = []float64{.5, 2, 10, 30, 60, 300, 900, 3600}
 
-// The cluster.
+// Metrics of the cluster.
 var (
 	ClusterSupported = newStanding("wmco_cluster_supported",
 		"1 if the operator can serve the cluster, 0 if it cannot; the label reason is the cause.")
@@ -23,9 +23,9 @@ var (
 		"1 if the cluster's Prometheus is set up to scrape Windows nodes, 0 if it is not; the label reason is the cause.")
 )
 
-// The work on hosts.
+// Metrics of the work on hosts.
 var (
-	// Attempts counts the passes over instances that came to an end. See Outcome.
+	// Attempts counts the completed reconciles of instances. See Outcome.
 	Attempts = newCounters("wmco_attempts_total",
 		"Attempts to bring a host to its desired state, by outcome: done, waiting for something else, or failed.",
 		Label{"outcome", "`done`, `waiting`, `failed`", 3})
@@ -47,7 +47,7 @@ var (
 		Label{"form", "`file`, `patch`", 2})
 )
 
-// The nodes.
+// Metrics of the nodes.
 var (
 	NodesMonitored = newGauge("wmco_nodes_monitored",
 		"Windows nodes whose address is in the EndpointSlices of the Service windows-exporter.")
@@ -61,7 +61,7 @@ var (
 			"repairs their hosts.")
 )
 
-// Changes of nodes in service.
+// Metrics of changes of nodes in service.
 var (
 	NodesDisrupted = newGauge("wmco_nodes_disrupted",
 		"Windows nodes that the operator is disrupting, and Machines that it has deleted and that are not replaced yet.")

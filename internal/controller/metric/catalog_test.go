@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// reserved are labels that a scrape adds, or that the prometheus-operator does: a metric's own would be renamed.
+// reserved are labels that a scrape or the prometheus-operator adds: a metric's label of that name would be renamed.
 var reserved = []string{"job", "instance", "namespace", "pod", "container", "service", "endpoint", "le", "quantile"}
 
 func TestEachMetricSaysWhatItIs(t *testing.T) {
@@ -39,7 +39,7 @@ func TestEachMetricSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// A metric that another package makes would be in no document, and nothing would bound it.
+// A metric created in another package would be missing from the documents, and its series would be unbounded.
 func TestNoOtherPackageMakesAMetric(t *testing.T) {
 	makes := regexp.MustCompile(`prometheus\.New(Gauge|Counter|Histogram|Summary|Desc|ConstMetric|Untyped)`)
 	root, looked := filepath.Join("..", "..", ".."), 0
@@ -65,8 +65,8 @@ func TestNoOtherPackageMakesAMetric(t *testing.T) {
 	}
 }
 
-// A host may say anything, and what it says may become a label. Only what comes and goes with an object of the API has
-// no bound of its own.
+// A host may report arbitrary values, which may become labels. Only series that are deleted with an object of
+// the API have no bound of their own.
 func TestMadeUpValuesDoNotMakeSeriesWithoutAnEnd(t *testing.T) {
 	for _, d := range Catalog() {
 		t.Run(d.Name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestMadeUpValuesDoNotMakeSeriesWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// touch makes a series with a value, which must not end the operator.
+// touch creates a series with a value, which must not terminate the operator.
 func touch(t *testing.T, d Definition, value string) {
 	t.Helper()
 	defer func() {
@@ -107,7 +107,7 @@ func touch(t *testing.T, d Definition, value string) {
 	d.touch(value)
 }
 
-// seriesOf counts the series that a scrape gets.
+// seriesOf counts the series of a scrape.
 func seriesOf(t *testing.T, name string) int {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -133,7 +133,7 @@ func TestValuesBeyondTheBoundAreCountedTogether(t *testing.T) {
 	}
 }
 
-// The bounds are for hostile values. What the operator says itself has room.
+// The bounds are for hostile values. All values of the operator itself fit.
 func TestTheBoundsHoldAllThatThereIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		label   string

@@ -13,10 +13,10 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// listLimit is how long a scrape waits for the list of instances, which is in memory.
+// listLimit is the timeout of a scrape for listing the instances, which are in memory.
 const listLimit = 5 * time.Second
 
-// ofEach is a metric that each WindowsInstance has. Its series come and go with the object.
+// ofEach is a metric of each WindowsInstance. Its series exist as long as the object.
 type ofEach struct {
 	name, help string
 	labels     []Label
@@ -31,10 +31,10 @@ func (m ofEach) describe() *prometheus.Desc {
 	return prometheus.NewDesc(m.name, m.help, names, nil)
 }
 
-// reasonNow is a label of which each instance has one value at a time.
+// reasonNow is a label with one value at a time for each instance.
 var reasonNow = Label{Name: "reason", Values: "one at a time for each `WindowsInstance`: `status.summary`"}
 
-// What each instance shows.
+// Metrics of each instance.
 var (
 	instanceInfo = ofEach{"wmco_instance_info", "1 for each WindowsInstance.", []Label{ofName,
 		{Name: "node", Values: "the Node's name"}, {Name: "version", Values: "the operator's that last configured the host"},
@@ -59,16 +59,16 @@ var (
 
 var ofCertificate = Label{Name: "certificate", Values: "services whose certificates the operator renews"}
 
-// Instances serves the metrics of each WindowsInstance while it runs: it lists them when it is asked. Add it to the
-// manager, so that only the operator that leads does this, and only when its cache is filled.
+// Instances serves the metrics of each WindowsInstance while Start runs, and lists the instances at each scrape. The
+// manager must run Instances, so that only the leader serves these metrics, and only with a complete cache.
 type Instances struct {
 	// Client reads the manager's cache.
 	Client client.Reader
-	// Namespace is the operator's own.
+	// Namespace is the namespace of the operator.
 	Namespace string
 }
 
-// serving is the one that runs.
+// serving is the running instance of Instances.
 var serving atomic.Pointer[Instances]
 
 func init() { metrics.Registry.MustRegister(instancesCollector{}) }
@@ -100,7 +100,7 @@ func (instancesCollector) Collect(series chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), listLimit)
 	defer cancel()
 	var list v1alpha1.WindowsInstanceList
-	// They are only read, and there may be a thousand.
+	// Deep copies are unnecessary: the objects are only read, and there can be a thousand.
 	err := i.Client.List(ctx, &list, client.InNamespace(i.Namespace), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		log.Log.WithName("metrics").Info("WindowsInstances cannot be listed, so their metrics are missing", "why",

@@ -27,7 +27,7 @@ func instance(name string, status v1alpha1.WindowsInstanceStatus) *v1alpha1.Wind
 	}
 }
 
-// served runs Instances over some objects, and returns how to end it.
+// served runs Instances for some objects, and returns a function that stops Instances.
 func served(t *testing.T, objects ...client.Object) (api client.Client, end func()) {
 	t.Helper()
 	scheme := kuberuntime.NewScheme()
@@ -49,7 +49,7 @@ func served(t *testing.T, objects ...client.Object) (api client.Client, end func
 	})
 }
 
-// expect compares some metrics with what a scrape gets.
+// expect compares some metrics with the result of a scrape.
 func expect(t *testing.T, want string, names ...string) {
 	t.Helper()
 	var lines []string

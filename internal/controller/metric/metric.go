@@ -1,5 +1,6 @@
-// Package metric has the operator's metrics: what each means, which labels it has, and what bounds the number of its
-// series. All metrics are in catalog.go; a controller sets those whose facts it knows. The package decides nothing.
+// Package metric defines the operator's metrics: the meaning, the labels and the maximum number of series of
+// each metric. All metrics are in catalog.go; each controller sets the metrics of its own facts. The package
+// makes no decisions.
 package metric
 
 import (
@@ -22,16 +23,16 @@ const (
 	TypeHistogram Type = "histogram"
 )
 
-// Other is the value of a label in place of all values beyond its bound.
+// Other is the value of a label for all values beyond the bound.
 const Other = "Other"
 
 // Label is a label of a metric.
 type Label struct {
 	Name string
-	// Values says in words which values there are.
+	// Values describes the values in words.
 	Values string
-	// AtMost is how many values there may be, besides Other. It is zero for a label that has one value for each object, or
-	// a fixed number of values for each: these series go with their object.
+	// AtMost is the maximum number of values, not counting Other. Zero is for labels with a fixed number of
+	// values per object: these series are deleted with the object.
 	AtMost int
 }
 
@@ -41,14 +42,14 @@ type Definition struct {
 	Type       Type
 	Labels     []Label
 
-	// touch makes the series with a value of the label, if the metric bounds them.
+	// touch creates the series with a value of the label, if the metric bounds the values.
 	touch func(value string)
 }
 
-// defined are all metrics. Only the initialization of this package writes it.
+// defined holds all metrics. Only the initialization of this package writes to it.
 var defined []Definition
 
-// Catalog returns all metrics, by name.
+// Catalog returns all metrics, sorted by name.
 func Catalog() []Definition {
 	return slices.SortedFunc(slices.Values(defined), func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -70,7 +71,7 @@ func newCounter(name, help string) prometheus.Counter {
 	return c
 }
 
-// Gauges are the series of a gauge with a label.
+// Gauges holds the series of a gauge with a label.
 type Gauges struct {
 	vec   *prometheus.GaugeVec
 	bound bound
@@ -88,7 +89,7 @@ func (g *Gauges) Of(value string) prometheus.Gauge {
 	return g.vec.WithLabelValues(g.bound.admit(value))
 }
 
-// Counters are the series of a counter with a label.
+// Counters holds the series of a counter with a label.
 type Counters struct {
 	vec   *prometheus.CounterVec
 	bound bound
@@ -106,10 +107,10 @@ func (c *Counters) Of(value string) prometheus.Counter {
 	return c.vec.WithLabelValues(c.bound.admit(value))
 }
 
-// Forget ends the series of an object that is gone.
+// Forget deletes the series of a deleted object.
 func (c *Counters) Forget(value string) { c.vec.DeleteLabelValues(value) }
 
-// Histograms are the series of a histogram with a label.
+// Histograms holds the series of a histogram with a label.
 type Histograms struct {
 	vec   *prometheus.HistogramVec
 	bound bound
@@ -130,7 +131,7 @@ func (h *Histograms) Of(value string) prometheus.Observer {
 	return h.vec.WithLabelValues(h.bound.admit(value))
 }
 
-// Standing is a gauge with the label reason and one series at a time: 1 or 0, and why.
+// Standing is a gauge with the label reason and one series at a time: the state (1 or 0) and its reason.
 type Standing struct {
 	vec *prometheus.GaugeVec
 
@@ -145,7 +146,7 @@ func newStanding(name, help string) *Standing {
 	return s
 }
 
-// Set says how it is, and why.
+// Set sets the state and its reason.
 func (s *Standing) Set(holds bool, reason string) {
 	reason = strings.ToValidUTF8(reason, "?")
 	s.mu.Lock()

@@ -1,13 +1,13 @@
 package metric
 
-// Traffic counts what goes to hosts over SSH. It implements remote.Traffic.
+// Traffic counts the SSH traffic to hosts. It implements remote.Traffic.
 type Traffic struct{}
 
-// Connected counts a connection that is logged in.
+// Connected counts an authenticated connection.
 func (Traffic) Connected() { Connections.Inc() }
 
 // Opened counts a session in a connection.
 func (Traffic) Opened() { Sessions.Inc() }
 
-// Sent counts bytes as they are on the wire.
+// Sent counts bytes on the wire.
 func (Traffic) Sent(bytes int) { BytesSent.Add(float64(bytes)) }

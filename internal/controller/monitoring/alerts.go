@@ -7,13 +7,12 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// alertGroup is the name of the alerts' group.
 const alertGroup = "windows-machine-config-operator.alerts"
 
-// severity is the same for all alerts: workloads go on, so that nobody has to get up at night.
+// severity is the same for all alerts: workloads keep running, so no alert needs an immediate response.
 const severity = "warning"
 
-// runbooks is where each alert has a paragraph.
+// runbooks is the URL of the document with one paragraph per alert.
 const runbooks = "https://github.com/windows-machine-config/wmco/blob/main/docs/conditions.md#"
 
 // Jobs of the metrics: the values of the label name of the Services.
@@ -22,12 +21,12 @@ const (
 	operatorJob = v1alpha1.OperatorName
 )
 
-// Alert is a rule by which Prometheus alerts.
+// Alert is an alerting rule for Prometheus.
 type Alert struct {
 	Name, Expr string
-	// For is how long the expression holds before the alert fires; empty for at once.
+	// For is the duration of a true expression before the alert fires; empty for no delay.
 	For string
-	// Summary and Description are annotations; Prometheus fills in their templates.
+	// Summary and Description are annotations; Prometheus expands their templates.
 	Summary, Description string
 }
 
@@ -38,7 +37,7 @@ func Alerts() []Alert { return slices.Concat(changeAlerts(), hostAlerts()) }
 func changeAlerts() []Alert {
 	return []Alert{
 		{
-			// The metric has the time, because another reason begins another series.
+			// The metric contains the time, because a change of the reason starts another series.
 			Name:    "WindowsInstanceNotReady",
 			Expr:    `time() - wmco_instance_not_ready_since_timestamp_seconds{reason!~"Paused|DisruptionsPaused"} > 3600`,
 			For:     "5m",
@@ -60,7 +59,7 @@ func changeAlerts() []Alert {
 			Description: "The other Windows nodes stay as they are. The condition Stopped of WindowsDisruptionPolicy cluster " +
 				"names the node.",
 		}, {
-			// Half of the time between renewal and expiry has passed, however long a certificate lives.
+			// Half of the time between renewal and expiry has passed, independent of the validity of the certificate.
 			Name:    "WindowsServiceCertificateExpiring",
 			Expr:    `(wmco_certificate_renewal_timestamp_seconds + wmco_certificate_expiry_timestamp_seconds) / 2 < time()`,
 			For:     "15m",
@@ -69,7 +68,8 @@ func changeAlerts() []Alert {
 				"{{ $labels.name }} is to be renewed, and was not. When it expires, the service loses its access to the API " +
 				"server.",
 		}, {
-			// A kubelet renews when a tenth to three tenths of its certificate's life are left, and that is a day at least.
+			// A kubelet renews its certificate when 10 to 30 percent of the validity remains, which is one day
+			// at least.
 			Name:    "WindowsKubeletCertificateExpiring",
 			Expr:    `kubelet_certificate_manager_client_ttl_seconds < 7200 and on (node) wmco_instance_info{node!=""}`,
 			For:     "15m",
@@ -81,7 +81,7 @@ func changeAlerts() []Alert {
 	}
 }
 
-// hostAlerts returns the alerts about hosts in service, and about the operator itself.
+// hostAlerts returns the alerts about hosts in service and about the operator itself.
 func hostAlerts() []Alert {
 	return []Alert{
 		{
@@ -91,7 +91,8 @@ func hostAlerts() []Alert {
 			Description: "The agent of Node {{ $labels.node }} has repaired its host {{ $value | humanize }} times within an " +
 				"hour. Another program on the host changes the configuration of the node: see the events DriftRepaired.",
 		}, {
-			// The operator has checked the host by then, and started the agent's service if it did not run.
+			// By then the operator has checked the host, and has started the service of the agent if it was not
+			// running.
 			Name:    "WindowsAgentSilent",
 			Expr:    `wmco_nodes_configuration{status="Unknown"} > 0`,
 			For:     "30m",
@@ -112,7 +113,7 @@ func hostAlerts() []Alert {
 			Description: "The host of WindowsInstance {{ $labels.name }} was reinstalled, or another machine answers at its " +
 				"address. The operator sends nothing to it until an administrator accepts the new key.",
 		}, {
-			// Without Windows nodes in service nothing waits for the operator.
+			// Without Windows nodes in service, nothing waits for the operator.
 			Name:    "WindowsMachineConfigOperatorDown",
 			Expr:    `absent(up{job="` + operatorJob + `"} == 1) and on () (count(up{job="` + exporterJob + `"}) > 0)`,
 			For:     "15m",
@@ -123,7 +124,7 @@ func hostAlerts() []Alert {
 	}
 }
 
-// alertRules are the alerts as a PrometheusRule has them.
+// alertRules returns the alerts in the format of a PrometheusRule.
 func alertRules(namespace string) (rules []any) {
 	for _, a := range Alerts() {
 		rule := map[string]any{

@@ -8,10 +8,10 @@ type (
 	list   = []any
 )
 
-// refresh is how often a dashboard asks again: more often than Prometheus scrapes gives nothing new.
+// refresh is the refresh interval of a dashboard. It equals the scrape interval: Prometheus has no newer data.
 const refresh = "30s"
 
-// consoleDashboard is the file for OpenShift's console.
+// consoleDashboard returns the dashboard file for OpenShift's console.
 func consoleDashboard() []byte {
 	var rows list
 	for _, row := range Rows() {
@@ -45,7 +45,7 @@ func targets(p Panel) (all list) {
 	return all
 }
 
-// variable lets the reader choose a node.
+// variable returns the variable that selects a node.
 func variable(source string) object {
 	return object{
 		"name": nodeVariable, "label": "Node", "type": "query", "datasource": source, "refresh": 2, "sort": 1,

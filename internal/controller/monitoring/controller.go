@@ -1,7 +1,7 @@
-// Package monitoring lets the cluster's Prometheus find the exporters of Windows nodes and the operator itself, and says
-// what it records, alerts on and shows. It owns the Service and the EndpointSlices of the exporters, two ServiceMonitors,
-// a PrometheusRule and the ConfigMap of a dashboard, and no other object. It reads Nodes and WindowsInstances, and never
-// changes them.
+// Package monitoring configures the cluster's Prometheus to scrape the exporters of Windows nodes and the
+// operator. It defines recording rules, alerts and a dashboard. The package owns the Service and the
+// EndpointSlices of the exporters, two ServiceMonitors, a PrometheusRule and the ConfigMap of the dashboard,
+// and no other object. Nodes and WindowsInstances are only read.
 package monitoring
 
 import (
@@ -36,49 +36,49 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// All by name, also the creations: see package owned. The right to delete a Service is what OpenShift asks for when an
-// owner reference is taken away. Endpoints of earlier releases are deleted. How many EndpointSlices there are depends on
-// the number of nodes.
+// All rights except for EndpointSlices are restricted by name, including create: see package owned. OpenShift
+// requires the right to delete a Service to remove an owner reference. Endpoints of earlier releases are
+// deleted. The number of EndpointSlices depends on the number of nodes.
 // +kubebuilder:rbac:groups="",namespace=system,resources=services,resourceNames=windows-exporter,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups="",namespace=system,resources=endpoints,resourceNames=windows-exporter,verbs=get;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=system,resources=endpointslices,verbs=list;create;update;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=servicemonitors,resourceNames=windows-exporter;windows-machine-config-operator,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,namespace=system,resources=prometheusrules,resourceNames=windows-prometheus-k8s-rules,verbs=get;create;patch;delete
 
-// The console reads dashboards from one namespace, where OLM makes no Role.
+// The console reads dashboards from one namespace, where OLM creates no Role.
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=dashboard-windows-nodes,verbs=get;create;patch;delete
 
-// interval is how often everything is looked at though no node has changed: the label of the namespace, the kinds of
-// the prometheus-operator, and what others have done to the objects. A look costs eight reads, and holds nothing in
-// memory.
+// interval is the interval between complete reconciles without a change of a node. They detect changes of the
+// namespace's label, of the kinds of the prometheus-operator, and of the objects by other clients. A reconcile
+// costs eight reads, and keeps nothing in memory.
 const interval = time.Minute
 
-// onlyAddresses asks for a look at the addresses alone: nodes change nothing else. It costs no read when the addresses
-// are those that were written last.
+// onlyAddresses requests a reconcile of the addresses alone: nodes affect nothing else. It costs no read if the
+// addresses equal the last written addresses.
 var onlyAddresses = ctrl.Request{NamespacedName: types.NamespacedName{Name: "addresses"}}
 
-// Reconciler keeps the objects. Only one goroutine may use it.
+// Reconciler maintains the objects. Only one goroutine may use it.
 type Reconciler struct {
 	// Client reads Nodes and WindowsInstances from the manager's cache.
 	Client client.Client
 	// Live reads the API server.
 	Live client.Reader
-	// Namespace is the operator's own.
+	// Namespace is the namespace of the operator.
 	Namespace  string
 	Events     events.EventRecorder
 	Conditions *operatorcondition.Writer
 	Clock      clock.WithTicker
 
 	reported recorder.OperatorState
-	// written are the addresses that were found or written last; nil where that has failed.
+	// written holds the addresses that were last found or written; nil after a failure.
 	written *[]address
-	// owned is true when the last look at everything has found that the addresses are the operator's to set.
+	// owned is true if the operator owned the EndpointSlices at the last complete reconcile.
 	owned bool
-	// unreachable are the reports about Nodes, by their UID.
+	// unreachable holds the reports about Nodes by the UID of the Node.
 	unreachable recorder.Once[types.UID]
 }
 
-// Reconcile looks at everything, or at the addresses alone, and writes the differences.
+// Reconcile reconciles all objects, or the addresses alone.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if request == onlyAddresses {
 		return again(r.followNodes(ctx))
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	namespace := &corev1.Namespace{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Namespace}, namespace)
 	if apierrors.IsNotFound(err) || err == nil && !namespace.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the operator is being uninstalled, and its objects go with the namespace
+		return ctrl.Result{}, nil // the operator is being uninstalled; deleting the namespace deletes the objects
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("read Namespace %s, the operator's own: %w", r.Namespace, err)
@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: interval}, nil
 }
 
-// again looks soon again when somebody else has written meanwhile.
+// again requeues after a conflict with another writer.
 func again(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: queue.MinDelay}, nil
@@ -109,8 +109,8 @@ func again(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// followNodes writes addresses that have changed. What others have done to the objects, the next look at everything
-// finds out and reports, and also writes the addresses if they were not the operator's to write.
+// followNodes writes changed addresses. The next complete reconcile detects and reports changes of the objects
+// by other clients. It also writes the addresses if the operator did not own the objects.
 func (r *Reconciler) followNodes(ctx context.Context) error {
 	addresses, instances, without, err := r.wanted(ctx)
 	if err != nil || !r.owned {
@@ -123,8 +123,8 @@ func (r *Reconciler) followNodes(ctx context.Context) error {
 	return r.writeAddresses(ctx, addresses)
 }
 
-// look keeps all objects. The Service and the addresses are kept without the label as well: the Service is what gives
-// the exporters their certificate, and with the addresses the label is all that is missing.
+// look reconciles all objects. The Service and the addresses exist without the namespace label as well: the service
+// CA issues the exporters' certificate for the Service, and with the addresses only the label is missing.
 func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (standing, error) {
 	r.owned = false
 	exporters := service(r.Namespace)
@@ -132,7 +132,7 @@ func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (sta
 	case err != nil:
 		return standing{}, err
 	case state == owned.Foreign:
-		return blocked(false, exporters), nil // its addresses are not ours to set
+		return blocked(false, exporters), nil // the operator must not set the addresses of a foreign Service
 	}
 	if err := r.keepAddresses(ctx); err != nil {
 		return standing{}, err
@@ -147,10 +147,10 @@ func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (sta
 		return standing{}, err
 	case states[0] == owned.Foreign:
 		return blocked(false, asked[0]), nil
-	case slices.Contains(states[:3], owned.NotServed): // the console need not be there
+	case slices.Contains(states[:3], owned.NotServed): // the console is optional
 		return monitoringNotServed(), nil
 	}
-	if states[0] == owned.Unchanged { // since the last look: until then, Prometheus may read the Endpoints
+	if states[0] == owned.Unchanged { // until this reconcile, Prometheus may read the Endpoints
 		if err := r.keeper().Delete(ctx, earlierEndpoints(r.Namespace)); err != nil {
 			return standing{}, err
 		}
@@ -163,7 +163,7 @@ func (r *Reconciler) look(ctx context.Context, namespace *corev1.Namespace) (sta
 
 func (r *Reconciler) keeper() owned.Keeper { return owned.Keeper{Client: r.Client, Live: r.Live} }
 
-// keepAll creates and corrects objects, all that it can.
+// keepAll creates and corrects as many of the objects as possible.
 func (r *Reconciler) keepAll(ctx context.Context, all []owned.Object) ([]owned.State, error) {
 	states, errs := make([]owned.State, len(all)), make([]error, len(all))
 	for i, object := range all {
@@ -172,7 +172,7 @@ func (r *Reconciler) keepAll(ctx context.Context, all []owned.Object) ([]owned.S
 	return states, errors.Join(errs...)
 }
 
-// deleteAll deletes objects, all that it can.
+// deleteAll deletes as many of the objects as possible.
 func (r *Reconciler) deleteAll(ctx context.Context, all []owned.Object) error {
 	var errs []error
 	for _, object := range all {
@@ -191,12 +191,13 @@ func (r *Reconciler) keepAddresses(ctx context.Context) error {
 	return r.writeAddresses(ctx, addresses)
 }
 
-// wanted returns the addresses of the nodes in service, and which of these have none. Nodes and instances are in memory
-// by now, because the controller starts after that: a restart of the operator takes no address away.
+// wanted returns the addresses of the nodes in service, and the nodes in service without an address. The cache
+// of Nodes and instances is complete, because the controller starts after the cache: a restart of the operator
+// removes no address.
 func (r *Reconciler) wanted(ctx context.Context) ([]address, []v1alpha1.WindowsInstance, []unreachable, error) {
 	var nodes corev1.NodeList
 	var instances v1alpha1.WindowsInstanceList
-	// They are only read, and there may be a thousand.
+	// Deep copies are unnecessary: the objects are only read, and there can be a thousand.
 	if err := errors.Join(r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy),
 		r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy)); err != nil {
 		return nil, nil, nil, fmt.Errorf("list Nodes and WindowsInstances: %w", err)
@@ -205,7 +206,8 @@ func (r *Reconciler) wanted(ctx context.Context) ([]address, []v1alpha1.WindowsI
 	return addresses, instances.Items, without, nil
 }
 
-// writeAddresses writes the EndpointSlices that differ. One that somebody has written to meanwhile is looked at again.
+// writeAddresses writes the EndpointSlices that differ. A conflict with another writer returns an error, and
+// the operator reconciles again.
 func (r *Reconciler) writeAddresses(ctx context.Context, addresses []address) error {
 	r.written = nil
 	var present discoveryv1.EndpointSliceList

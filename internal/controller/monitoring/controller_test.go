@@ -79,7 +79,7 @@ func TestNodesAreScrapedWhileTheyAreInService(t *testing.T) {
 	})
 }
 
-// Nodes change all the time, and hundreds at once when a fleet joins.
+// Nodes change frequently, and hundreds change at once when a fleet joins.
 func TestAChangeOfANodeCostsLittle(t *testing.T) {
 	f := newFixture(t)
 	if reads, writes := f.follow(); reads+writes > 0 {
@@ -197,7 +197,7 @@ func TestTheLabelOfTheNamespaceTurnsMonitoringOnAndOff(t *testing.T) {
 	}
 }
 
-// What operators before version 12 have left is taken over, wrong addresses included.
+// The operator adopts the objects of a legacy operator, including wrong addresses.
 func TestTheObjectsOfAnOlderOperatorAreTakenOver(t *testing.T) {
 	f := newFixture(t)
 	f.node("win-a", "10.0.0.1")
@@ -260,7 +260,7 @@ func TestObjectsOfOthersAreToldAndLeftAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		object client.Object
 		fill   func(object *unstructured.Unstructured)
-		scrape bool // whether nodes are scraped all the same
+		scrape bool // whether nodes are scraped nonetheless
 	}{
 		"a Service": {object: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "mine"}},
 			Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "mine"},
@@ -308,7 +308,7 @@ func TestObjectsOfOthersAreToldAndLeftAlone(t *testing.T) {
 	}
 }
 
-// A cluster without the prometheus-operator, and one that loses it. R-142
+// A cluster without the prometheus-operator, and a cluster that loses the prometheus-operator. R-142
 func TestKindsOfThePrometheusOperatorComeAndGo(t *testing.T) {
 	f := newFixture(t)
 	f.node("win-a", "10.0.0.1")

@@ -48,7 +48,7 @@ func TestWhatAThousandNodesCost(t *testing.T) {
 			return m.HeapAlloc, m.TotalAlloc
 		}
 		heldBefore, takenBefore := measured()
-		least := uint64(math.MaxUint64) // others allocate meanwhile
+		least := uint64(math.MaxUint64) // other goroutines allocate in the meantime
 		for range 3 {
 			f.look()
 			_, now := measured()

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// DashboardNamespace is where OpenShift's console looks for dashboards.
+	// DashboardNamespace is the namespace that OpenShift's console searches for dashboards.
 	DashboardNamespace = "openshift-config-managed"
 	// DashboardName is the name of the ConfigMap.
 	DashboardName = "dashboard-windows-nodes"
@@ -17,22 +17,22 @@ const (
 	labelDashboard = "console.openshift.io/dashboard"
 	dashboardTitle = "Windows nodes"
 	dashboardFile  = "windows-nodes.json"
-	// nodeVariable is the variable that the panels of one node have in their queries.
+	// nodeVariable is the variable in the queries of the panels for one node.
 	nodeVariable = "node"
 	nodesQuery   = `wmco_instance_info{node!=""}`
 )
 
-// Query is one of a panel.
+// Query is a query of a panel.
 type Query struct {
 	Expr string
-	// Legend names each series; Grafana fills in its template.
+	// Legend names each series; Grafana expands its template.
 	Legend string
 }
 
-// Panel is one of the dashboard.
+// Panel is a panel of the dashboard.
 type Panel struct {
 	Title   string
-	Unit    string // as Grafana has it; empty for a number
+	Unit    string // in the notation of Grafana; empty for a number
 	Single  bool   // one number
 	Queries []Query
 }
@@ -43,7 +43,8 @@ type Row struct {
 	Panels []Panel
 }
 
-// Rows return the dashboard: the fleet, the progress of an upgrade, and one node. Both files are made of them.
+// Rows returns the dashboard: the fleet, the progress of an upgrade, and one node. Both dashboard files are
+// generated from these rows.
 func Rows() []Row {
 	return []Row{{"Fleet", fleetPanels()}, {"Upgrade", upgradePanels()}, {"Node $" + nodeVariable, nodePanels()}}
 }
@@ -115,7 +116,7 @@ func nodePanels() []Panel {
 	}
 }
 
-// dashboard is the ConfigMap from which the console has its dashboard. It goes with the operator's Namespace.
+// dashboard returns the ConfigMap with the dashboard of the console. The operator's Namespace owns the ConfigMap.
 func dashboard(namespace *corev1.Namespace) owned.Object {
 	return owned.Object{
 		Identity: &corev1.ConfigMap{

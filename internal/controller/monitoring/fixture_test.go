@@ -42,7 +42,7 @@ func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
 const monitoringLabel = "openshift.io/cluster-monitoring"
 
-// fixture is a Reconciler on a real API server, with the rights of deploy/ and no others.
+// fixture is a Reconciler on a real API server, with only the rights of deploy/.
 type fixture struct {
 	*testing.T
 	namespace string
@@ -52,7 +52,7 @@ type fixture struct {
 	*monitoring.Reconciler
 	writes int
 	reads  int // of the API server
-	// refuse is what the API server answers to a write instead.
+	// refuse returns the API server's error for a write.
 	refuse func(client.Object) error
 }
 
@@ -83,7 +83,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// clear deletes what the operator has made: tests share the namespace.
+// clear deletes the objects of the operator: tests share the namespace.
 func (f *fixture) clear() {
 	ctx := context.WithoutCancel(f.Context())
 	object := metav1.ObjectMeta{Namespace: f.namespace, Name: monitoring.Name}
@@ -106,7 +106,7 @@ func (f *fixture) clear() {
 	}
 }
 
-// start is a new process of the operator.
+// start creates a new process of the operator.
 func (f *fixture) start() {
 	f.events = events.NewFakeRecorder(100)
 	counting := interceptor.NewClient(f.operator, interceptor.Funcs{
@@ -161,7 +161,7 @@ func (f *fixture) refused(o client.Object) error {
 	return f.refuse(o)
 }
 
-// admins reads lists as the administrator: the manager's cache may list what this client would have to ask for.
+// admins reads lists as the administrator: the manager's cache may list objects that this client may not read.
 type admins struct {
 	client.Client
 	lists client.Reader
@@ -171,7 +171,7 @@ func (a admins) List(ctx context.Context, list client.ObjectList, options ...cli
 	return a.lists.List(ctx, list, options...)
 }
 
-// look has the operator look once, and returns the number of its writes.
+// look runs one complete reconcile, and returns the number of writes.
 func (f *fixture) look() int {
 	f.Helper()
 	f.writes = 0
@@ -183,10 +183,10 @@ func (f *fixture) look() int {
 	return f.writes
 }
 
-// onlyAddresses is what the operator is asked when a node has changed.
+// onlyAddresses is the request of the operator after a change of a node.
 var onlyAddresses = ctrl.Request{NamespacedName: client.ObjectKey{Name: "addresses"}}
 
-// follow has the operator look at what has changed of nodes, and returns the numbers of its reads and writes.
+// follow reconciles the changes of nodes, and returns the numbers of reads and writes.
 func (f *fixture) follow() (reads, writes int) {
 	f.Helper()
 	f.reads, f.writes = 0, 0
@@ -195,7 +195,7 @@ func (f *fixture) follow() (reads, writes int) {
 	return f.reads, f.writes
 }
 
-// said returns the events since it was last asked.
+// said returns the events since the last call.
 func (f *fixture) said() (said []string) {
 	for len(f.events.Events) > 0 {
 		said = append(said, <-f.events.Events)
@@ -203,7 +203,7 @@ func (f *fixture) said() (said []string) {
 	return said
 }
 
-// create makes objects as the administrator, and deletes them after the test.
+// create creates objects as the administrator, and deletes them after the test.
 func (f *fixture) create(objects ...client.Object) {
 	f.Helper()
 	for _, object := range objects {
@@ -216,7 +216,7 @@ func (f *fixture) create(objects ...client.Object) {
 	}
 }
 
-// node makes a node in service, with its address if there is one, and its instance.
+// node creates a node in service, with the address ip unless ip is empty, and the instance of the node.
 func (f *fixture) node(name, ip string) *v1alpha1.WindowsInstance {
 	f.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
@@ -228,7 +228,7 @@ func (f *fixture) node(name, ip string) *v1alpha1.WindowsInstance {
 		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
 	}
 	must(f.T, f.admin.Status().Patch(f.Context(), node, client.MergeFrom(before)))
-	ip = cmp.Or(ip, "10.0.0.99") // where the operator reaches it, whatever the Node says
+	ip = cmp.Or(ip, "10.0.0.99") // the address that the operator uses, independent of the Node
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
 		Spec: v1alpha1.WindowsInstanceSpec{Address: ip, Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
 			Source: v1alpha1.Source{ConfigMapKey: ip}}}
@@ -247,7 +247,7 @@ func (f *fixture) slices() []discoveryv1.EndpointSlice {
 	return list.Items
 }
 
-// listed returns the nodes that are in the EndpointSlices, each with its address.
+// listed returns the nodes in the EndpointSlices, each with its address.
 func (f *fixture) listed() []string {
 	f.Helper()
 	var listed []string
@@ -260,7 +260,7 @@ func (f *fixture) listed() []string {
 	return listed
 }
 
-// monitor and rules are the objects of the prometheus-operator; nil when there is none.
+// monitor and rules return the objects of the prometheus-operator; nil if the object does not exist.
 func (f *fixture) monitor() *unstructured.Unstructured {
 	return f.object("ServiceMonitor", monitoring.Name)
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The dashboard for Grafana is an example that nothing of the operator reads. It has the panels of the console's dashboard.
+// The dashboard for Grafana is an example that the operator does not read. It has the panels of the console's
+// dashboard.
 func TestGeneratedDashboardForGrafana(t *testing.T) {
 	const path = "../../../examples/grafana-windows-nodes.json"
 	want := string(grafanaDashboard())
@@ -19,13 +20,13 @@ func TestGeneratedDashboardForGrafana(t *testing.T) {
 	}
 }
 
-// The width of Grafana's grid, and the size of a panel in it.
+// The width of Grafana's grid, and the size of a panel in the grid.
 const (
 	gridWidth, panelWidth, panelHeight = 24, 8, 7
 )
 
-// grafanaDashboard returns the file for Grafana, which reads a list of panels with their positions, and asks for its data
-// source when it imports the file.
+// grafanaDashboard returns the file for Grafana. Grafana reads a list of panels with positions, and prompts for
+// a data source at the import of the file.
 func grafanaDashboard() []byte {
 	var panels list
 	y := 0

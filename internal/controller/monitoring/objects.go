@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/owned"
 )
 
-// Names of the objects, as operators before version 12 have them.
+// Names of the objects, unchanged since before version 12.
 const (
 	// Name is the name of the Service and the ServiceMonitor.
 	Name = "windows-exporter"
@@ -28,27 +28,28 @@ const (
 )
 
 const (
-	// annotationServing and annotationServingAlpha have the service CA keep a certificate in the named Secret.
+	// annotationServing and annotationServingAlpha request a certificate from the service CA, stored in the
+	// named Secret.
 	annotationServing      = "service.beta.openshift.io/serving-cert-secret-name"
 	annotationServingAlpha = "service.alpha.openshift.io/serving-cert-secret-name"
 )
 
-// Kinds of the prometheus-operator, which a cluster need not have.
+// Kinds of the prometheus-operator, which is optional in a cluster.
 var (
 	serviceMonitorKind = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"}
 	ruleKind           = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PrometheusRule"}
 )
 
-// legacy returns whether the operator takes over an object: one without the label of a manager that an operator before
-// version 12 has created.
+// legacy returns a function that reports whether the operator adopts an object: the object has no label of a
+// manager, and a legacy operator (before version 12) created it.
 func legacy(created func(client.Object) bool) func(client.Object) bool {
 	return func(object client.Object) bool {
 		return object.GetLabels()[v1alpha1.LabelManagedBy] == "" && created(object)
 	}
 }
 
-// service returns the Service that the service CA makes the exporters' certificate for. It has no selector: the
-// exporters are no pods.
+// service returns the Service of the exporters, which carries their certificate of the service CA. The Service
+// has no selector: the exporters do not run in pods.
 func service(namespace string) owned.Object {
 	return owned.Object{
 		Identity: &corev1.Service{
@@ -61,7 +62,7 @@ func service(namespace string) owned.Object {
 				return
 			}
 			if s.ResourceVersion == "" {
-				s.Spec.ClusterIP = corev1.ClusterIPNone // it cannot be changed later
+				s.Spec.ClusterIP = corev1.ClusterIPNone // immutable after creation
 			}
 			setIn(&s.Labels, labelName, Name)
 			setIn(&s.Annotations, annotationServing, cluster.MetricsServing(namespace).Name)
@@ -79,12 +80,13 @@ func service(namespace string) owned.Object {
 	}
 }
 
-// earlierEndpoints are what earlier releases wrote beside the EndpointSlices. Kubernetes makes EndpointSlices of those
-// from before version 12, in which deleted nodes would stay.
+// earlierEndpoints returns the Endpoints that earlier releases wrote in addition to the EndpointSlices.
+// Kubernetes mirrors the Endpoints of legacy operators (before version 12) into EndpointSlices, where deleted
+// nodes would remain.
 func earlierEndpoints(namespace string) owned.Object {
 	return owned.Object{
 		Identity: ofKind(corev1.SchemeGroupVersion.WithKind("Endpoints"), namespace, Name),
-		Adopt:    legacy(func(client.Object) bool { return true }), // they belong to the Service of their name
+		Adopt:    legacy(func(client.Object) bool { return true }), // they belong to the Service of the same name
 	}
 }
 
@@ -93,7 +95,7 @@ func scrapedPorts(ports []corev1.ServicePort) bool {
 	return len(ports) == 1 && ports[0].Name == portName && ports[0].Port == exporterPort
 }
 
-// serviceMonitor tells the cluster's Prometheus to scrape the exporters.
+// serviceMonitor returns the ServiceMonitor that configures the cluster's Prometheus to scrape the exporters.
 func serviceMonitor(namespace string) owned.Object {
 	return owned.Object{
 		Identity: ofKind(serviceMonitorKind, namespace, Name),
@@ -116,7 +118,7 @@ func serviceMonitor(namespace string) owned.Object {
 	}
 }
 
-// serverName is what the exporters' certificate is for.
+// serverName returns the DNS name in the exporters' certificate.
 func serverName(namespace string) string { return Name + "." + namespace + ".svc" }
 
 func serviceMonitorSpec(namespace string) map[string]any {
@@ -124,25 +126,26 @@ func serviceMonitorSpec(namespace string) map[string]any {
 		"jobLabel":          labelName,
 		"namespaceSelector": map[string]any{"matchNames": []any{namespace}},
 		"selector":          map[string]any{"matchLabels": map[string]any{labelName: Name}},
-		// Without it, Prometheus reads Endpoints, which nothing writes for a Service without a selector.
+		// Without this role, Prometheus reads Endpoints, which nothing writes for a Service without a selector.
 		"serviceDiscoveryRole": "EndpointSlice",
 		"endpoints": []any{map[string]any{
 			"port": portName, "path": "/metrics", "scheme": "https", "interval": "30s",
-			// The files are in the pods of OpenShift's Prometheus, which scrapes its own node exporters with them.
+			// The pods of OpenShift's Prometheus contain these files, and use them to scrape the node exporters
+			// of Linux nodes.
 			"tlsConfig": map[string]any{
 				"caFile":     "/etc/prometheus/configmaps/serving-certs-ca-bundle/service-ca.crt",
 				"certFile":   "/etc/prometheus/secrets/metrics-client-certs/tls.crt",
 				"keyFile":    "/etc/prometheus/secrets/metrics-client-certs/tls.key",
 				"serverName": serverName(namespace),
 			},
-			// The prometheus-operator sets node from the reference to the Node. The console and the rules for Linux nodes find a
-			// node by instance.
+			// The prometheus-operator sets node from the reference to the Node. The console and the rules for
+			// Linux nodes identify a node by instance.
 			"relabelings": []any{map[string]any{
 				"action": "replace", "sourceLabels": []any{"node"}, "regex": "(.+)", "replacement": "$1",
 				"targetLabel": "instance",
 			}},
-			// honorLabels stays false, so that no host can pass for another one. Of what the exporter says, only the namespace of
-			// a container's pod replaces a label of the target.
+			// honorLabels stays false, so that no host can impersonate another host. Of the exported labels,
+			// only the namespace of a container's pod replaces a label of the target.
 			"metricRelabelings": []any{
 				map[string]any{
 					"action": "replace", "sourceLabels": []any{"__name__", "exported_namespace"}, "separator": ";",
@@ -154,7 +157,7 @@ func serviceMonitorSpec(namespace string) map[string]any {
 	}
 }
 
-// rules return the recording rules and the alerts.
+// rules returns the recording rules and the alerts.
 func rules(namespace string) owned.Object {
 	return owned.Object{
 		Identity: ofKind(ruleKind, namespace, RulesName),

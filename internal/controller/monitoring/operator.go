@@ -7,9 +7,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/owned"
 )
 
-// operatorMonitor tells the cluster's Prometheus to scrape the operator. The Service is part of the installation. The
-// ServiceMonitor is not: the name in the certificate has the namespace in it, which neither a bundle nor a kustomize
-// base can know, and without the kinds of the prometheus-operator the installation would fail.
+// operatorMonitor returns the ServiceMonitor that configures the cluster's Prometheus to scrape the operator.
+// The Service is part of the installation. The ServiceMonitor is not, for two reasons. The name in the
+// certificate contains the namespace, which neither a bundle nor a kustomize base knows. Without the kinds of
+// the prometheus-operator the installation would fail.
 func operatorMonitor(namespace string) owned.Object {
 	return owned.Object{
 		Identity: ofKind(serviceMonitorKind, namespace, v1alpha1.OperatorName),
@@ -28,8 +29,8 @@ func operatorMonitorSpec(namespace string) map[string]any {
 		"serviceDiscoveryRole": "EndpointSlice",
 		"endpoints": []any{map[string]any{ //nolint:gosec // a path, and no token
 			"port": portName, "path": "/metrics", "scheme": "https", "interval": "30s",
-			// The operator asks the API server whose token it is: see internal/operator/metrics.go. The file is in each
-			// pod of Prometheus.
+			// The operator authenticates the token with the API server: see internal/operator/metrics.go. Each
+			// pod of Prometheus contains the file.
 			"bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
 			"tlsConfig": map[string]any{
 				"caFile":     "/etc/prometheus/configmaps/serving-certs-ca-bundle/service-ca.crt",

@@ -19,7 +19,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 )
 
-// installed is the Service of the operator's metrics, as deploy/ has it. The bundle has the same: see hack/bundle.
+// installed returns the Service of the operator's metrics from deploy/. The bundle has the same Service: see
+// hack/bundle.
 func installed(t *testing.T) *corev1.Service {
 	t.Helper()
 	data, err := deploy.Files.ReadFile("metrics.yaml")
@@ -29,12 +30,12 @@ func installed(t *testing.T) *corev1.Service {
 	return service
 }
 
-// operatorMonitor is the ServiceMonitor of the operator's own metrics.
+// operatorMonitor returns the ServiceMonitor of the operator's metrics.
 func (f *fixture) operatorMonitor() *unstructured.Unstructured {
 	return f.object("ServiceMonitor", v1alpha1.OperatorName)
 }
 
-// dashboard returns what the console shows; nil for nothing.
+// dashboard returns the dashboard of the console; nil if it does not exist.
 func (f *fixture) dashboard() *corev1.ConfigMap {
 	f.Helper()
 	found := &corev1.ConfigMap{}

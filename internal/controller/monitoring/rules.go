@@ -1,24 +1,24 @@
 package monitoring
 
-// ruleGroup is the name of the recording rules' group, as operators before version 12 have it.
+// ruleGroup is the name of the group of the recording rules, unchanged since before version 12.
 const ruleGroup = "windows.rules"
 
-// recording is a rule that gives an expression over windows_exporter's metrics the name that the console, the
-// dashboards and the cluster's own rules read.
+// recording is a recording rule for metrics of windows_exporter. It records under the name that the console,
+// the dashboards and the cluster's rules read.
 type recording struct {
 	record, expr string
 }
 
-// recordings are the rules. Three things decide which there are:
+// recordings returns the recording rules. Three facts determine the list:
 //
-//   - The cluster's rules for node_cpu_seconds_total and node_network_*_bytes_total take the series of every job, so
-//     that instance:node_cpu:rate:sum and instance:node_network_*:rate:sum come of these. A second rule would make each
-//     series twice.
-//   - The cluster's rules with job="node-exporter" leave Windows out. What they record is recorded here.
-//   - The console takes file systems with device=~"/.*", so that volume C: is device /C:. Volumes without a letter
+//   - The cluster's rules for node_cpu_seconds_total and node_network_*_bytes_total use the series of every job, and
+//     thus already record instance:node_cpu:rate:sum and instance:node_network_*:rate:sum for Windows. A second rule
+//     would duplicate each series.
+//   - The cluster's rules with job="node-exporter" exclude Windows. The same series are recorded here.
+//   - The console selects file systems with device=~"/.*", so that volume C: is device /C:. Volumes without a letter
 //     belong to the boot or to containers.
 //
-// Exporters are scraped every 30 seconds, so that a rate needs two minutes to have data always.
+// Exporters are scraped every 30 seconds, so that a rate over two minutes always has data.
 func recordings() []recording {
 	const (
 		busy    = `windows_cpu_time_total{mode=~"idle|user|privileged"}`
@@ -26,7 +26,7 @@ func recordings() []recording {
 		letters = `{volume=~"[A-Z]:"}`
 	)
 	all := []recording{
-		// The time in mode privileged includes that in modes dpc and interrupt.
+		// The time in mode privileged includes the time in modes dpc and interrupt.
 		{"node_cpu_seconds_total", `sum without (core) (` + asLabel("cpu", "core",
 			`label_replace(`+busy+`, "mode", "system", "mode", "privileged")`) + `)`},
 		{"node_cpu_info", `group without (core, mode) (` + asLabel("cpu", "core", idle) + `)`},
@@ -62,7 +62,7 @@ func recordings() []recording {
 	return append(all, ofPods()...)
 }
 
-// ofNetwork are the rules for one direction.
+// ofNetwork returns the rules for one direction.
 func ofNetwork(direction, bytes, drops string) []recording {
 	return []recording{
 		{"node_network_" + direction + "_bytes_total", `sum without (nic) (` + asLabel("device", "nic", bytes) + `)`},
@@ -73,8 +73,8 @@ func ofNetwork(direction, bytes, drops string) []recording {
 	}
 }
 
-// ofPods are the rules for pods. The exporter has their names from containerd; the container that only holds the pod's
-// namespaces has none.
+// ofPods returns the rules for pods. The exporter reads the pod names from containerd; the container that only
+// holds the namespaces of the pod has no name.
 func ofPods() []recording {
 	const of = `{pod!="",container!=""}`
 	return []recording{
@@ -89,12 +89,12 @@ func ofPods() []recording {
 	}
 }
 
-// asLabel gives each series of an expression the value of a label under another name.
+// asLabel copies the value of a label to another name in each series of an expression.
 func asLabel(label, from, expr string) string {
 	return `label_replace(` + expr + `, "` + label + `", "$1", "` + from + `", "(.+)")`
 }
 
-// volume names the volume of each series as the device and the mount point of a file system.
+// volume converts the volume of each series to the device and the mount point of a file system.
 func volume(expr string) string {
 	return `sum without (volume) (label_replace(` + asLabel("mountpoint", "volume", expr) +
 		`, "device", "/$1", "volume", "(.+)"))`

@@ -13,17 +13,17 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// perSlice is how many addresses an EndpointSlice has at most, as those of Kubernetes' own controller.
+// perSlice is the maximum number of addresses in an EndpointSlice, the same as in Kubernetes' own controller.
 const perSlice = 100
 
-// slicing is what makes the present EndpointSlices those that are wanted.
+// slicing holds the changes from the current to the desired EndpointSlices.
 type slicing struct {
 	write, remove []*discoveryv1.EndpointSlice
 }
 
-// sliced compares the EndpointSlices in the operator's namespace with the wanted addresses. An address stays in its
-// slice, and a new one goes into the fullest slice that has room: a join or a leave changes one slice. Slices of others
-// are left alone, and their names are not used.
+// sliced compares the EndpointSlices in the operator's namespace with the desired addresses. An address stays
+// in its slice. A new address is added to the fullest slice with free capacity, so that adding or removing a
+// node changes one slice. Foreign slices are not changed, and their names are not used.
 func sliced(namespace string, present []discoveryv1.EndpointSlice, addresses []address) slicing {
 	missing := make(map[string]address, len(addresses))
 	for _, a := range addresses {
@@ -39,7 +39,7 @@ func sliced(namespace string, present []discoveryv1.EndpointSlice, addresses []a
 		before[present[i].Name] = &present[i]
 		kept = append(kept, remaining(namespace, &present[i], missing))
 	}
-	for _, a := range addresses { // in their order, so that the result does not depend on that of a map
+	for _, a := range addresses { // in a fixed order, so that the result does not depend on the order of a map
 		if _, ok := missing[a.node]; ok {
 			kept = place(namespace, kept, names, a)
 		}
@@ -61,13 +61,13 @@ func ourSlice(slice *discoveryv1.EndpointSlice) bool {
 	return slice.Labels[discoveryv1.LabelServiceName] == Name && slice.Labels[discoveryv1.LabelManagedBy] == v1alpha1.OperatorName
 }
 
-// remaining returns a present slice with those of its addresses that are wanted, and takes them from the missing ones.
+// remaining returns a current slice reduced to the desired addresses, and removes these addresses from missing.
 func remaining(namespace string, was *discoveryv1.EndpointSlice,
 	missing map[string]address) *discoveryv1.EndpointSlice {
 	slice := newSlice(namespace, was.Name)
 	slice.ResourceVersion = was.ResourceVersion
 	if was.AddressType != slice.AddressType {
-		return slice // the type cannot be changed, and an empty slice is deleted
+		return slice // the type is immutable, and an empty slice is deleted
 	}
 	for _, endpoint := range was.Endpoints {
 		a, ok := missing[ptr.Deref(endpoint.NodeName, "")]
@@ -79,7 +79,7 @@ func remaining(namespace string, was *discoveryv1.EndpointSlice,
 	return slice
 }
 
-// place adds an address to the fullest slice that has room, or to a new one.
+// place adds an address to the fullest slice with free capacity, or to a new slice.
 func place(namespace string, all []*discoveryv1.EndpointSlice, names map[string]bool,
 	a address) []*discoveryv1.EndpointSlice {
 	var fullest *discoveryv1.EndpointSlice
@@ -97,7 +97,7 @@ func place(namespace string, all []*discoveryv1.EndpointSlice, names map[string]
 	return all
 }
 
-// freeName takes the first name that no slice has.
+// freeName returns the first unused name, and marks it as used.
 func freeName(names map[string]bool) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprintf("%s-%d", Name, i); !names[name] {
@@ -112,7 +112,8 @@ func newSlice(namespace, name string) *discoveryv1.EndpointSlice {
 		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{
 			discoveryv1.LabelServiceName: Name, discoveryv1.LabelManagedBy: v1alpha1.OperatorName,
-			// Prometheus reads a headless Service's slices as any other's; kube-proxy leaves them out by this label.
+			// Prometheus handles the slices of a headless Service like all other slices; kube-proxy ignores
+			// slices with this label.
 			corev1.IsHeadlessService: "", labelName: Name, v1alpha1.LabelManagedBy: v1alpha1.OperatorName,
 		}},
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -122,7 +123,8 @@ func newSlice(namespace, name string) *discoveryv1.EndpointSlice {
 	}
 }
 
-// endpointOf returns the endpoint of a node. It always counts as ready: a node that is down is to be seen as such.
+// endpointOf returns the endpoint of a node. The endpoint is always ready, so that Prometheus shows an outage
+// of the node.
 func endpointOf(a address) discoveryv1.Endpoint {
 	return discoveryv1.Endpoint{
 		Addresses:  []string{a.ip},

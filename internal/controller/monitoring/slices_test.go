@@ -24,10 +24,10 @@ func numberedTo(n int) []address {
 	return all
 }
 
-// store is the EndpointSlices of an API server.
+// store holds the EndpointSlices of an API server.
 type store map[string]discoveryv1.EndpointSlice
 
-// follow writes what makes the store's slices those of the addresses, and returns what was written and deleted.
+// follow writes the changes for the addresses to the store, and returns the written and deleted slices.
 func (s store) follow(addresses []address) slicing {
 	present := slices.SortedFunc(maps.Values(s), func(a, b discoveryv1.EndpointSlice) int {
 		if a.Name < b.Name {
@@ -46,7 +46,7 @@ func (s store) follow(addresses []address) slicing {
 	return changes
 }
 
-// listed returns the addresses by the names of their nodes, and whether one is there twice.
+// listed returns the addresses by the names of their nodes, and whether an address is listed twice.
 func (s store) listed() (ips map[string]string, twice bool) {
 	ips = map[string]string{}
 	for _, slice := range s {

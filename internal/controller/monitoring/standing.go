@@ -14,7 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// labelMonitoring on the operator's namespace, set to "true", has the cluster's Prometheus read monitors there.
+// labelMonitoring is the label of the operator's namespace. The value "true" enables the cluster's Prometheus
+// to read monitors there.
 const labelMonitoring = "openshift.io/cluster-monitoring"
 
 // Reasons of the events, and of the condition NodesMonitored.
@@ -29,7 +30,7 @@ const (
 
 const action = "Monitor" // of the events
 
-// standing is whether Windows nodes are monitored, and why not.
+// standing states whether Windows nodes are monitored, and the reason.
 type standing struct {
 	on              bool
 	reason, message string
@@ -56,8 +57,8 @@ func blocked(on bool, object fmt.Stringer) standing {
 		v1alpha1.LabelManagedBy + "=" + v1alpha1.OperatorName + ". Delete or rename it, so that the operator can make its own."}
 }
 
-// report says how it stands: by the metric, the condition for OLM, and an event when it has changed. What is well from
-// the beginning is not worth an event.
+// report sets the metric and the condition for OLM, and emits an event after a change. A healthy initial state
+// needs no event.
 func (r *Reconciler) report(ctx context.Context, s standing) error {
 	metric.MonitoringEnabled.Set(s.on, s.reason)
 	err := r.reported.Emit(ctx, r.Live, r.Namespace, r.Events, s.reason+s.message, s == enabled(), func(operator *appsv1.Deployment) recorder.Event {
@@ -80,8 +81,8 @@ func (r *Reconciler) report(ctx context.Context, s standing) error {
 		Reason: s.reason, Message: s.message})
 }
 
-// reportUnreachable reports once for each node in service why its exporter cannot be scraped: on the Node, and on the
-// WindowsInstance that has claimed it.
+// reportUnreachable reports each node in service without a usable address once, with the reason: on the Node,
+// and on the WindowsInstance that has claimed the Node.
 func (r *Reconciler) reportUnreachable(without []unreachable, instances []v1alpha1.WindowsInstance) {
 	r.unreachable.Begin()
 	defer r.unreachable.End()

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// eventsByObject are warnings by the kind and name of their object.
+// eventsByObject holds warnings by the kind and name of their object.
 type eventsByObject map[string][]string
 
 func (e eventsByObject) Eventf(regarding, _ runtime.Object, _, reason, _, note string, args ...any) {

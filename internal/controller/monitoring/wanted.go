@@ -12,24 +12,24 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// address is where Prometheus reaches the exporter of a node.
+// address is the IP address of a node for scraping its exporter.
 type address struct {
 	node string
 	uid  types.UID
 	ip   string
 }
 
-// unreachable is a node in service whose exporter cannot be scraped, and why.
+// unreachable is a node in service that Prometheus cannot scrape, and the reason.
 type unreachable struct {
 	node    *corev1.Node
 	message string
 }
 
-// wanted returns the addresses of all nodes in service, in the order of the nodes' names, and the nodes in service that
-// have no address of their own.
+// wanted returns the addresses of all nodes in service, sorted by the name of the node, and the nodes in
+// service without an address of their own.
 //
-// It does not ask whether a node is Ready now: a node that restarts keeps its address, and Prometheus shows that its
-// exporter is down.
+// The readiness of a node is irrelevant: a restarting node keeps its address, and Prometheus shows the outage
+// of the exporter.
 func wanted(nodes []corev1.Node, instances []v1alpha1.WindowsInstance) (addresses []address, without []unreachable) {
 	leaving := leavingNodes(instances)
 	ordered := make([]*corev1.Node, 0, len(nodes))
@@ -38,7 +38,7 @@ func wanted(nodes []corev1.Node, instances []v1alpha1.WindowsInstance) (addresse
 			ordered = append(ordered, &nodes[i])
 		}
 	}
-	// The older of two Nodes keeps an address that both report: a new host cannot take the place of another one.
+	// If two Nodes report the same address, the older Node keeps it: a new host cannot displace an existing host.
 	slices.SortFunc(ordered, func(a, b *corev1.Node) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
@@ -59,8 +59,8 @@ func wanted(nodes []corev1.Node, instances []v1alpha1.WindowsInstance) (addresse
 	return addresses, without
 }
 
-// inService reports whether the operator, or one before version 12, has configured and proven the node. The version is
-// written when the start-up taint goes, and stays while the node is upgraded.
+// inService reports whether the operator or a legacy operator has configured and verified the node. The version
+// is written when the start-up taint is removed, and remains during an upgrade.
 func inService(node *corev1.Node) bool {
 	if !node.DeletionTimestamp.IsZero() || nodeidentity.Unproven(node) {
 		return false
@@ -69,19 +69,20 @@ func inService(node *corev1.Node) bool {
 	return takenOver || node.Annotations[v1alpha1.AnnotationVersion] != "" || nodeidentity.OlderNode(node)
 }
 
-// departure is when the address of a node is removed because its instance leaves the cluster.
+// departure is the time of removing the address of a node whose instance leaves the cluster.
 type departure int
 
 const (
 	stays departure = iota
-	// afterDrain is for a listed host: its node runs pods until its turn has come and its drain is complete.
+	// afterDrain is for a listed host: its node runs pods until a disruption slot is acquired and the drain is
+	// complete.
 	afterDrain
 	// atOnce is for the host of a Machine, which the Machine API drains and deletes. R-138
 	atOnce
 )
 
-// departures are the departures of Nodes by name, and of instances. A Node that two instances claim leaves with the later
-// one.
+// departures holds the departures of Nodes by name, and of instances. A Node claimed by two instances leaves
+// with the later instance.
 type departures struct {
 	nodes, instances map[string]departure
 }
@@ -101,8 +102,8 @@ func leavingNodes(instances []v1alpha1.WindowsInstance) departures {
 	return d
 }
 
-// has reports whether the node leaves. What instances have claimed counts before what the Node says of itself, because
-// its kubelet can write that.
+// has reports whether the node leaves. The claims of instances override the annotation of the Node, because the
+// kubelet can write the annotation.
 func (d departures) has(node *corev1.Node) bool {
 	goes, claimed := d.nodes[node.Name]
 	if !claimed {
@@ -111,15 +112,15 @@ func (d departures) has(node *corev1.Node) bool {
 	return goes == atOnce || goes == afterDrain && drained(node)
 }
 
-// drained reports whether the drain of a node is complete. The operator records it only on a node that it has cordoned
-// itself: a user who has cordoned a node before its removal has usually drained it.
+// drained reports whether the drain of a node is complete. The operator records a drain only on nodes that the
+// operator itself cordoned: a node cordoned by an administrator before its removal is usually drained.
 func drained(node *corev1.Node) bool {
 	_, byOperator := node.Annotations[v1alpha1.AnnotationCordoned]
 	return nodeidentity.Drained(node) || node.Spec.Unschedulable && !byOperator
 }
 
-// departureOf returns whether the host of an instance is removed, or leaves with its Machine. A host that is only left
-// alone stays a node.
+// departureOf returns when the address is removed: for the removal of the host, or for the deletion of its
+// Machine. A host that is only unmanaged remains a node.
 func departureOf(instance *v1alpha1.WindowsInstance) departure {
 	switch instance.Spec.DesiredState {
 	case v1alpha1.DesiredStateRemoved:
@@ -136,8 +137,8 @@ func departureOf(instance *v1alpha1.WindowsInstance) departure {
 	return stays
 }
 
-// internalIPv4 returns the first address of a Node that an EndpointSlice may have; "" when there is none. The API
-// server refuses a whole slice for one other address.
+// internalIPv4 returns the first address of a Node that is valid in an EndpointSlice; "" if none is valid. The
+// API server rejects a complete slice for one invalid address.
 func internalIPv4(node *corev1.Node) string {
 	for _, reported := range node.Status.Addresses {
 		if reported.Type != corev1.NodeInternalIP {

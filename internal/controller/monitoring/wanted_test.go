@@ -35,7 +35,7 @@ func windows(name, ip string, changes ...func(*corev1.Node)) corev1.Node {
 	return node
 }
 
-// instanceOf returns the instance of a node of windows.
+// instanceOf returns the instance of a Windows node.
 func instanceOf(node string, changes ...func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 	instance := v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: node + "-instance"},
@@ -61,10 +61,10 @@ func ofMachine(i *v1alpha1.WindowsInstance) {
 	i.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "machine"}
 }
 
-// began is when the operator has cordoned a node.
+// began is the time of the operator's cordon.
 const began = "2026-01-01T12:00:00Z"
 
-// cordoned returns a node that the operator has cordoned, with the record of its drain.
+// cordoned returns a change to a node that the operator has cordoned, with the record of the drain.
 func cordoned(drained string) func(*corev1.Node) {
 	return func(node *corev1.Node) {
 		node.Spec.Unschedulable = true
@@ -135,7 +135,7 @@ func TestWhichNodesAreScraped(t *testing.T) {
 	}
 }
 
-// One address that the API server refuses would keep the other ninety-nine of its slice out.
+// The API server would reject a complete slice for one invalid address, and 99 valid addresses would be missing.
 func TestAnAddressThatCannotBeScrapedIsSaidAndHarmsNobody(t *testing.T) {
 	with := func(addresses ...string) corev1.Node {
 		return windows("odd", "", func(n *corev1.Node) {
@@ -147,7 +147,7 @@ func TestAnAddressThatCannotBeScrapedIsSaidAndHarmsNobody(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		node corev1.Node
-		want string // of the odd node; "" when it is to be said
+		want string // of the odd node; "" if the node is reported as unreachable
 	}{
 		"none":              {with(), ""},
 		"a name":            {with("odd.example.com"), ""},

@@ -1,6 +1,7 @@
-// Package nodecondition follows the Node condition WindowsConfiguration, in which the agent of a Windows node says
-// whether its host matches the NodeSpec. The package turns news into events and a metric, and sets the condition to
-// Unknown while the agent is silent. It decides nothing, because whoever controls a host controls its condition.
+// Package nodecondition watches the Node condition WindowsConfiguration. With this condition, the agent of a
+// Windows node reports whether the host matches the NodeSpec. The package converts changes into events and a
+// metric, and sets the condition to Unknown while the agent is silent. The package makes no decisions, because
+// the host controls its condition.
 package nodecondition
 
 import (
@@ -27,38 +28,38 @@ import (
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// Silence is the time without a write of an agent after which its condition is Unknown. An agent writes every five
-// minutes.
+// Silence is the duration without a write of an agent until its condition becomes Unknown. An agent writes
+// every five minutes.
 const Silence = 15 * time.Minute
 
-// conflictDelay is the wait before another look at a Node that somebody else has written to at the same time.
+// conflictDelay is the delay before the retry after a conflict with another writer of the Node.
 const conflictDelay = 5 * time.Second
 
-// Reconciler follows the condition of each Windows node that is bound to a WindowsInstance. Only one goroutine may use
-// it.
+// Reconciler watches the condition of each Windows node that is bound to a WindowsInstance. Only one goroutine
+// may use it.
 type Reconciler struct {
 	// Client reads from the manager's cache.
 	Client client.Client
-	// Namespace is the operator's own.
+	// Namespace is the namespace of the operator.
 	Namespace string
 	Events    events.EventRecorder
 	Clock     clock.WithTicker
 
-	// heard holds, by the name of the Node, the last sign of life of its agent.
+	// heard holds the last heartbeat of the agent by the name of the Node.
 	heard map[string]signOfLife
 }
 
-// signOfLife is a heartbeat that the operator has seen. The host's clock may be wrong, so the heartbeat is only
-// compared with the next one, and the silence is measured by the operator's clock.
+// signOfLife is a heartbeat that the operator has received. The host's clock may be wrong, so the heartbeat is
+// only compared with the next heartbeat, and the silence is measured by the operator's clock.
 type signOfLife struct {
 	node      types.UID
 	heartbeat metav1.Time
 	seen      time.Time
-	// status is what the metric counts the Node as.
+	// status is the status of the Node in the metric.
 	status corev1.ConditionStatus
 }
 
-// Reconcile looks at the heartbeat of one Node.
+// Reconcile checks the heartbeat of one Node.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	node := &corev1.Node{}
 	err := r.Client.Get(ctx, request.NamespacedName, node)
@@ -76,25 +77,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: rest}, nil
 	}
 	if condition != nil && condition.Status == corev1.ConditionUnknown {
-		return ctrl.Result{}, nil // its next heartbeat is an event
+		return ctrl.Result{}, nil // the next heartbeat is an event
 	}
 	err = r.setUnknown(ctx, node, condition, last.seen)
 	if apierrors.IsConflict(err) {
-		// Somebody has written to the Node, which need not be the agent.
+		// Another client has written to the Node, possibly not the agent.
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// hasAgent reports whether an agent of this operator maintains the host of a Node. A Node that was adopted from a legacy
-// operator has none until its host is configured.
+// hasAgent reports whether an agent of this operator maintains the host of a Node. A Node adopted from a legacy
+// operator has no such agent until its host is configured.
 func hasAgent(node *corev1.Node) bool {
 	_, legacy := node.Annotations[v1alpha1.AnnotationTakenOverFrom]
 	return node.Annotations[v1alpha1.AnnotationInstance] != "" && !legacy
 }
 
-// listen notes the condition, and returns the agent's last sign of life. An operator that has just started gives each
-// agent the whole time.
+// listen records the condition, and returns the last heartbeat of the agent. After a restart of the operator,
+// the full time of Silence starts for each agent.
 func (r *Reconciler) listen(node *corev1.Node, condition *corev1.NodeCondition, now time.Time) signOfLife {
 	sign := signOfLife{node: node.UID, seen: now, status: statusOf(condition)}
 	if condition != nil {
@@ -114,7 +115,7 @@ func (r *Reconciler) listen(node *corev1.Node, condition *corev1.NodeCondition, 
 	return sign
 }
 
-// forget drops what is known of a Node that is gone or not ours.
+// forget deletes the record of a Node that no longer exists or is not owned by the operator.
 func (r *Reconciler) forget(node string) {
 	if last, known := r.heard[node]; known {
 		metric.NodesConfiguration.Of(string(last.status)).Dec()
@@ -122,8 +123,7 @@ func (r *Reconciler) forget(node string) {
 	}
 }
 
-// setUnknown says that nobody knows whether the host matches its NodeSpec. It loses against a write of the agent at the
-// same time.
+// setUnknown sets the condition to Unknown. A concurrent write of the agent takes precedence.
 func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present *corev1.NodeCondition,
 	seen time.Time) error {
 	unknown := corev1.NodeCondition{
@@ -150,7 +150,7 @@ func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present 
 	return nil
 }
 
-// Of returns the Node's condition WindowsConfiguration, or nil when it has none.
+// Of returns the Node's condition WindowsConfiguration, or nil if the Node has none.
 func Of(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if node.Status.Conditions[i].Type == nodespec.ConditionConfiguration {

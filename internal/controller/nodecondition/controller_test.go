@@ -26,7 +26,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// trial is a Reconciler on an API server in memory that has one Node and its instance.
+// trial is a Reconciler on an in-memory API server with one Node and its instance.
 type trial struct {
 	*testing.T
 	*Reconciler
@@ -60,7 +60,7 @@ func newTrial(t *testing.T) *trial {
 		},
 	}).Build()
 	x.Reconciler = &Reconciler{Client: api, Namespace: "wmco", Events: x.recorder, Clock: x.clock}
-	t.Cleanup(func() { x.forget("win") }) // the metric is the process's
+	t.Cleanup(func() { x.forget("win") }) // the metric is global to the process
 	return x
 }
 
@@ -174,7 +174,7 @@ func TestANodeThatIsNotOurs(t *testing.T) {
 	}
 }
 
-// A legacy node waits for its turn, for days perhaps. Its agent, which a legacy operator has installed, writes no condition.
+// A legacy node waits for a disruption slot, possibly for days. The agent of the legacy operator writes no condition.
 func TestALegacyNodeHasNoSilentAgent(t *testing.T) {
 	x := newTrial(t)
 	legacy := x.node()
@@ -201,7 +201,7 @@ func TestALegacyNodeHasNoSilentAgent(t *testing.T) {
 	}
 }
 
-// The agent's own write comes between: it is the news.
+// A concurrent write of the agent must win, because it is newer.
 func TestAWriteOfTheAgentAtTheSameTimeWins(t *testing.T) {
 	x := newTrial(t)
 	stale := x.node()
@@ -214,8 +214,8 @@ func TestAWriteOfTheAgentAtTheSameTimeWins(t *testing.T) {
 	}
 }
 
-// The kubelet writes to the Node at the same time, which is no event of the condition: the silence is looked at again
-// all the same.
+// The kubelet writes to the Node at the same time. This write causes no event for the condition, so the silence
+// must be checked again.
 func TestAConflictWithAnotherWriterIsTriedAgain(t *testing.T) {
 	x := newTrial(t)
 	inner, ok := x.Client.(client.WithWatch)

@@ -41,12 +41,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// watchedFields returns the condition, and whether the Node is the operator's and has an agent.
+// watchedFields returns the condition, the bound instance of the Node, and whether the Node has an agent.
 func watchedFields(node *corev1.Node) [3]any {
 	return [3]any{valueOf(node), node.Annotations[v1alpha1.AnnotationInstance], hasAgent(node)}
 }
 
-// valueOf returns the Node's condition as a value that can be compared.
+// valueOf returns the Node's condition as a comparable value.
 func valueOf(node *corev1.Node) corev1.NodeCondition {
 	if condition := Of(node); condition != nil {
 		return *condition
@@ -54,9 +54,8 @@ func valueOf(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// publish makes an event of a condition that became False, or says something other than before. Each is an event of its
-// own, because it is related to another version of the Node. An agent in wrong hands gains nothing by that: a kubelet
-// may write events itself.
+// publish emits an event for a condition that became False or changed while False. Each event is separate, because
+// each relates to another version of the Node. A compromised agent gains nothing: a kubelet may write events itself.
 func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {
 	was, is := valueOf(before), valueOf(after)
 	if is.Status != corev1.ConditionFalse || was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
@@ -74,7 +73,7 @@ func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {
 		return
 	}
 	if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
-		return // it is being removed: what ends there is no drift
+		return // the instance is being removed, and services that stop are no drift
 	}
 	if is.Reason == nodespec.ConfigurationRepaired {
 		r.countRepair(ctx, after)
@@ -84,8 +83,8 @@ func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {
 	recorder.Emit(r.Events, drifted(instance, after, is.Message))
 }
 
-// countRepair counts a repair of a Node. A Node that was deleted meanwhile, or has no agent any more, has no series: the reconcile that forgets the
-// series may have ended before.
+// countRepair counts a repair of a Node. A Node without an agent, or deleted in the meantime, must have no
+// series: the reconcile that deletes the series may have run before.
 func (r *Reconciler) countRepair(ctx context.Context, node *corev1.Node) {
 	metric.RepairsReported.Of(node.Name).Inc()
 	now := &corev1.Node{}

@@ -1,5 +1,6 @@
-// Package operatorcondition reports the operator's state to the Operator Lifecycle Manager (OLM): it writes conditions
-// to the OperatorCondition object that OLM makes for each installation. Without OLM there is no such object.
+// Package operatorcondition reports the operator's state to the Operator Lifecycle Manager (OLM). The package
+// writes conditions to the OperatorCondition object that OLM creates for each installation. Without OLM, no
+// such object exists.
 package operatorcondition
 
 import (
@@ -27,28 +28,28 @@ const ClusterSupported = "ClusterSupported"
 // NodesMonitored is the condition that reports whether the operator has the cluster's Prometheus scrape Windows nodes.
 const NodesMonitored = "NodesMonitored"
 
-// NameVariable is the environment variable in which OLM passes the name of the object.
+// NameVariable is the environment variable with the name of the object, set by OLM.
 const NameVariable = "OPERATOR_CONDITION_NAME"
 
 // AddToScheme registers the API type that a Writer needs.
 func AddToScheme(scheme *runtime.Scheme) error { return operatorsv2.AddToScheme(scheme) }
 
-// Writer writes the conditions of one OperatorCondition. Any number of controllers may write through it at once, each
-// its own types.
+// Writer writes the conditions of one OperatorCondition. Several controllers may use a Writer concurrently,
+// each for its own types.
 type Writer struct {
 	client client.Writer
 	live   client.Reader
 	name   types.NamespacedName
 }
 
-// NewWriter makes a writer. live reads the API server itself, not a cache. An empty name means that OLM did not install
-// the operator; then nothing is written.
+// NewWriter returns a Writer. live reads the API server directly, not a cache. An empty name means that OLM did
+// not install the operator; then nothing is written.
 func NewWriter(c client.Writer, live client.Reader, namespace, name string) *Writer {
 	return &Writer{client: c, live: live, name: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// Set adds the condition or replaces the one of its type; others stay. It writes only differences, and keeps the time
-// of the last transition while the status stays the same.
+// Set adds the condition or replaces the condition of the same type; all other conditions stay. Set writes only
+// changes, and keeps the time of the last transition while the status is unchanged.
 func (w *Writer) Set(ctx context.Context, condition metav1.Condition) error {
 	if w.name.Name == "" {
 		return nil
@@ -61,7 +62,7 @@ func (w *Writer) Set(ctx context.Context, condition metav1.Condition) error {
 		if err := w.live.Get(ctx, w.name, object); err != nil {
 			return err
 		}
-		// OLM reads spec.conditions, which are the operator's, and copies them into the status, which is OLM's.
+		// OLM reads spec.conditions, which the operator owns, and copies them into the status, which OLM owns.
 		if !meta.SetStatusCondition(&object.Spec.Conditions, condition) {
 			return nil
 		}

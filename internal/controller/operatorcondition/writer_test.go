@@ -27,7 +27,7 @@ const name = "windows-machine-config-operator.v12.0.0"
 type fixture struct {
 	client    client.WithWatch
 	namespace string
-	// updates are the writes that were tried.
+	// updates is the number of attempted writes.
 	updates int
 }
 

@@ -1,6 +1,7 @@
-// Package orphan finds Windows nodes of the operator that no WindowsInstance has: somebody has deleted the instance, and
-// no source makes it again. It reports them with an event of the Node and a metric, and does nothing to Node or host. It
-// makes no instance from a Node, because the Node does not tell the host's user, and its host could have written it.
+// Package orphan finds Windows nodes of the operator without a WindowsInstance: the instance was deleted, and
+// no source recreates it. The package reports these nodes with an event of the Node and a metric, and changes
+// neither Node nor host. The package creates no instance from a Node: the Node does not contain the user of the
+// host, and may have been written by the host.
 package orphan
 
 import (
@@ -22,21 +23,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// A Node is in no namespace, and its events are in the namespace default, where the operator can be given a right by a
-// ClusterRole only.
+// A Node has no namespace, and its events are in the namespace default, where only a ClusterRole can grant a
+// right to the operator.
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Grace is how long a Node may be without an instance until it is reported: a source makes an instance again at once,
-// and after a start of the operator when it has read its list.
+// Grace is the time that a Node may lack an instance without a report. A source recreates an instance
+// immediately, and after a start of the operator when its list is read.
 const Grace = time.Minute
 
 // Reconciler reports the Nodes without an instance. Only one goroutine may use it.
 type Reconciler struct {
 	// Client reads from the manager's cache.
 	Client client.Client
-	// Namespace is the operator's own.
+	// Namespace is the namespace of the operator.
 	Namespace string
 	Events    events.EventRecorder
 	Clock     clock.PassiveClock
@@ -52,7 +53,7 @@ type orphan struct {
 	reported bool
 }
 
-// Reconcile looks at one Node.
+// Reconcile checks one Node.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	node := &corev1.Node{}
 	err := r.Client.Get(ctx, request.NamespacedName, node)
@@ -77,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// keeperOf looks at the instance that the Node names first: nearly always that has it.
+// keeperOf first checks the instance named by the Node, which nearly always refers to the Node.
 func (r *Reconciler) keeperOf(ctx context.Context, node *corev1.Node) (nodeidentity.Keeper, error) {
 	named := &v1alpha1.WindowsInstance{}
 	key := types.NamespacedName{Namespace: r.Namespace, Name: node.Annotations[v1alpha1.AnnotationInstance]}
@@ -98,7 +99,7 @@ func (r *Reconciler) keeperOf(ctx context.Context, node *corev1.Node) (nodeident
 	return nodeidentity.KeeperOf(node, instances.Items), nil
 }
 
-// report tells of a Node that has been without an instance for the time of grace, once, and returns when to look again.
+// report reports a Node once, after the grace period without an instance, and returns the delay until the next check.
 func (r *Reconciler) report(node *corev1.Node) time.Duration {
 	now, known := r.Clock.Now(), r.found[node.Name]
 	if known.uid != node.UID {
@@ -118,7 +119,7 @@ func (r *Reconciler) report(node *corev1.Node) time.Duration {
 	return max(rest, 0)
 }
 
-// forget drops a Node that is gone, or has an instance.
+// forget deletes the record of a Node that no longer exists or has an instance.
 func (r *Reconciler) forget(node string) {
 	if r.found[node].reported {
 		metric.NodesWithoutInstance.Dec()

@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 )
 
-// trial is a Reconciler on an API server in memory.
+// trial is a Reconciler on an in-memory API server.
 type trial struct {
 	*testing.T
 	*Reconciler
@@ -42,11 +42,11 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 		recorder: events.NewFakeRecorder(10)}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	x.Reconciler = &Reconciler{Client: api, Namespace: "wmco", Events: x.recorder, Clock: x.clock}
-	t.Cleanup(func() { x.forget("win") }) // the metric is the process's
+	t.Cleanup(func() { x.forget("win") }) // the metric is global to the process
 	return x
 }
 
-// node is a Node of the instance "entry", which the operator was draining.
+// node returns a Node of the instance "entry" during its drain by the operator.
 func node() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "win", UID: "1", Labels: map[string]string{corev1.LabelOSStable: "windows"},
@@ -72,7 +72,7 @@ func (x *trial) reconcile() time.Duration {
 	return result.RequeueAfter
 }
 
-// told returns the events so far.
+// told returns the events since the last call.
 func (x *trial) told() []string {
 	var told []string
 	for len(x.recorder.Events) > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
-// nodeWithoutInstance says that nobody watches over the host of a Node, and what to do.
+// nodeWithoutInstance reports that the host of a Node is no longer maintained, and the next action.
 func nodeWithoutInstance(node *corev1.Node, namespace string) recorder.Event {
 	var message strings.Builder
 	message.WriteString("The operator has configured this node, but ")

@@ -27,7 +27,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// marks are the labels and the annotations by which a Node is ours.
+// marks returns the label and annotation values that identify a Node of the operator.
 func marks(node client.Object) [6]string {
 	labels, annotations := node.GetLabels(), node.GetAnnotations()
 	return [6]string{
@@ -37,10 +37,10 @@ func marks(node client.Object) [6]string {
 	}
 }
 
-// bound lets through that an instance gets or loses its Node.
+// bound passes updates that set or unset the Node of an instance.
 func bound() predicate.Funcs {
 	return predicate.Funcs{
-		CreateFunc: func(watch.CreateEvent) bool { return false }, // it has no Node yet, or the Nodes are looked at anyway
+		CreateFunc: func(watch.CreateEvent) bool { return false }, // no Node yet, or reconciled at the start
 		UpdateFunc: func(e watch.UpdateEvent) bool { return nodeName(e.ObjectOld) != nodeName(e.ObjectNew) },
 	}
 }

@@ -20,11 +20,11 @@ import (
 
 // Object is an object that the operator owns.
 type Object struct {
-	// Identity has kind, namespace and name.
+	// Identity contains the kind, namespace and name.
 	Identity client.Object
-	// Fill sets all that the operator wants in an object, new or present, except the label of its manager.
+	// Fill sets all desired fields in a new or existing object, except the label of its manager.
 	Fill func(client.Object)
-	// Adopt reports whether the operator takes over a present object that does not have its label; nil for never.
+	// Adopt reports whether the operator adopts an existing object without the operator's label; nil for never.
 	Adopt func(client.Object) bool
 }
 
@@ -41,26 +41,26 @@ func (o Object) String() string {
 type State int
 
 const (
-	// Unchanged means that the object was as wanted, or is unknown because of an error.
+	// Unchanged means that the object was as desired, or that the state is unknown because of an error.
 	Unchanged State = iota
-	// Created means that there was no such object.
+	// Created means that the object did not exist.
 	Created
 	// Corrected means that the object was different.
 	Corrected
-	// NotServed means that the API server does not have the kind.
+	// NotServed means that the API server does not serve the kind.
 	NotServed
-	// Foreign means that the object has another owner. It is not changed.
+	// Foreign means that the object has another owner. The object is not changed.
 	Foreign
 )
 
 // Keeper creates and corrects objects.
 type Keeper struct {
 	Client client.Client
-	// Live reads the API server, so that nothing is held in memory for the objects.
+	// Live reads the API server, so that the objects are not kept in memory.
 	Live client.Reader
 }
 
-// Keep creates the object, or corrects it.
+// Keep creates or corrects the object.
 func (k Keeper) Keep(ctx context.Context, o Object) (State, error) {
 	found, state, err := k.read(ctx, o)
 	switch {
@@ -75,7 +75,7 @@ func (k Keeper) Keep(ctx context.Context, o Object) (State, error) {
 	}
 	err = k.Client.Patch(ctx, wanted, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{}))
 	switch {
-	case apierrors.IsNotFound(err): // deleted since it was read
+	case apierrors.IsNotFound(err): // deleted since the read
 		return k.create(ctx, o)
 	case err != nil:
 		return Unchanged, fmt.Errorf("correct %s: %w", o, err)
@@ -84,7 +84,7 @@ func (k Keeper) Keep(ctx context.Context, o Object) (State, error) {
 	return Corrected, nil
 }
 
-// Delete deletes the object, if the operator owns it.
+// Delete deletes the object if owned by the operator.
 func (k Keeper) Delete(ctx context.Context, o Object) error {
 	found, state, err := k.read(ctx, o)
 	if err != nil || state != Unchanged || found == nil {
@@ -98,7 +98,7 @@ func (k Keeper) Delete(ctx context.Context, o Object) error {
 	return nil
 }
 
-// read returns the present object; nil if there is none.
+// read returns the current object; nil if missing.
 func (k Keeper) read(ctx context.Context, o Object) (client.Object, State, error) {
 	found := copyOf(o.Identity)
 	switch err := k.Live.Get(ctx, client.ObjectKeyFromObject(found), found); {
@@ -111,12 +111,13 @@ func (k Keeper) read(ctx context.Context, o Object) (client.Object, State, error
 	case found.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.OperatorName && (o.Adopt == nil || !o.Adopt(found)):
 		return found, Foreign, nil
 	}
-	// The API server does not repeat the kind in its answer for typed objects.
+	// The API server omits the kind in responses for typed objects.
 	found.GetObjectKind().SetGroupVersionKind(o.Identity.GetObjectKind().GroupVersionKind())
 	return found, Unchanged, nil
 }
 
-// create applies the object and does not create it: an apply has the name in its URL, so that RBAC can restrict the right.
+// create applies the object instead of creating it: the URL of an apply contains the name, so that RBAC can
+// restrict the right.
 func (k Keeper) create(ctx context.Context, o Object) (State, error) {
 	wanted := filled(o, o.Identity)
 	data, err := json.Marshal(wanted)
@@ -134,8 +135,8 @@ func (k Keeper) create(ctx context.Context, o Object) (State, error) {
 	return Created, nil
 }
 
-// filled returns a copy of an object with all that the operator wants in it. The objects of an operator before version 12
-// belonged to its ClusterServiceVersion, and were deleted with it.
+// filled returns a copy of an object with all desired fields set. The objects of a legacy operator belonged to
+// its ClusterServiceVersion, and were deleted with it.
 func filled(o Object, from client.Object) client.Object {
 	object := copyOf(from)
 	o.Fill(object)

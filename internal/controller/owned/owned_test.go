@@ -107,7 +107,7 @@ func TestTheErrorsOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// The write of another client between the read and the correction is not overwritten.
+// The write of another client between the read and the correction must not be overwritten.
 func TestACorrectionThatComesTooLateIsRefused(t *testing.T) {
 	ours := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.OperatorName}
 	api := fake.NewClientBuilder().WithObjects(configMap(ours, nil)).WithInterceptorFuncs(interceptor.Funcs{

@@ -14,18 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// MinDelay is the shortest useful delay of EnqueueAfter: objects often change several at a time.
+// MinDelay is the minimum useful delay of EnqueueAfter, because several objects often change together.
 const MinDelay = 300 * time.Millisecond
 
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Enqueue returns a handler that enqueues the same request for every event. Controllers that reconcile everything at
-// once use the empty request.
+// Enqueue returns a handler that enqueues the same request for every event. Controllers that reconcile everything
+// at once use the empty request.
 func Enqueue(request reconcile.Request) handler.EventHandler {
 	return EnqueueAfter(request, func() time.Duration { return 0 })
 }
 
-// EnqueueAfter is Enqueue with a delay, within which all events lead to one request.
+// EnqueueAfter is Enqueue with a delay. All events within the delay lead to one request.
 func EnqueueAfter(request reconcile.Request, delay func() time.Duration) handler.EventHandler {
 	enqueue := func(q requests) { q.AddAfter(request, delay()) }
 	return handler.Funcs{
@@ -36,8 +36,8 @@ func EnqueueAfter(request reconcile.Request, delay func() time.Duration) handler
 	}
 }
 
-// AtStart returns a source that enqueues the empty request once, when the controller starts: a cluster may not have any
-// object whose event would.
+// AtStart returns a source that enqueues the empty request once, when the controller starts. Otherwise a cluster
+// without matching objects would not cause any event.
 func AtStart() source.Source {
 	return source.Func(func(_ context.Context, q requests) error {
 		q.Add(reconcile.Request{})
@@ -46,7 +46,7 @@ func AtStart() source.Source {
 }
 
 // Changed returns a predicate that accepts an update only if the fields that a controller reads have changed. Other
-// clients write the other fields.
+// clients write the remaining fields.
 func Changed[T client.Object, V any](fields func(T) V) predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(T)

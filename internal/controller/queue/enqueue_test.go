@@ -39,7 +39,6 @@ func TestOnlyChangesOfWhatIsReadAreLookedAt(t *testing.T) {
 	}
 }
 
-// asked is a queue that notes what is asked for.
 type asked struct {
 	requests
 	waits []time.Duration
@@ -47,7 +46,7 @@ type asked struct {
 
 func (a *asked) AddAfter(_ reconcile.Request, wait time.Duration) { a.waits = append(a.waits, wait) }
 
-// All ask for the same, which a queue has once.
+// All events enqueue the same request, which a queue deduplicates.
 func TestEachChangeAsksForALookAfterTheWait(t *testing.T) {
 	q, wait := &asked{}, MinDelay
 	changes := EnqueueAfter(reconcile.Request{}, func() time.Duration { return wait })

@@ -9,14 +9,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrNotRead means that a decision needs a list that is being read from the API server. The end of the reading triggers a reconcile.
+// ErrNotRead means that a decision needs a list that is being read from the API server. The end of the read
+// triggers a reconcile.
 var ErrNotRead = errors.New("it is being read from the API server")
 
-// Lists reads all objects of a kind for reconciles that do not wait for long.
+// Lists reads all objects of a kind for reconciles that must not wait long.
 type Lists[T any] struct {
 	Shared *SharedRead[[]T]
 	Clock  clock.WithTicker
-	// Patience is how long a reconcile waits for a list.
+	// Patience is the maximum time that a reconcile waits for a list.
 	Patience time.Duration
 	// Trigger requests a reconcile. It must not block.
 	Trigger func(types.NamespacedName)
@@ -29,18 +30,18 @@ type Listing[T any] struct {
 	version   string // of the object at the request
 }
 
-// oldestList is how long before a reconcile the list that it uses was requested at most. It takes seconds to read one.
+// oldestList is the maximum age of the request for a list that a reconcile uses. Reading a list takes seconds.
 const oldestList = time.Minute
 
-// Requests are the lists of a kind that the reconciles of an object have requested: Next is kept for the next reconcile, and Present
-// serves the present one.
+// Requests are the lists of a kind that the reconciles of an object have requested: Next is kept for the next
+// reconcile, and Present serves the current one.
 type Requests[T any] struct {
 	Next, Present **Listing[T]
 }
 
-// Get returns all objects of a kind, as the API server had them after the reconciled object has got its version. Other reconciles get
-// the same objects: they must not be changed. It returns ErrNotRead if they must be waited for longer, and the end of the reading
-// triggers a reconcile.
+// Get returns all objects of a kind, as listed by the API server after the version of the reconciled object was
+// written. The objects are shared with other reconciles, and callers must not modify them. Get returns ErrNotRead
+// if the read takes longer than Patience; the end of the read then triggers a reconcile.
 func (l Lists[T]) Get(ctx context.Context, name types.NamespacedName, version string, requests Requests[T],
 	read func(context.Context) ([]T, error)) ([]T, error) {
 	if present := *requests.Present; present != nil {

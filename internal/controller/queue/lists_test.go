@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lister counts lists, and each has the number of lists before it.
+// lister counts list calls. Each result contains the number of earlier calls.
 type lister struct {
 	takes time.Duration
 	count atomic.Int64
@@ -38,7 +38,7 @@ func TestAReconcileDoesNotWaitForALongList(t *testing.T) {
 			}}
 		source := &lister{takes: time.Second}
 		var next *Listing[int]
-		// get is the call of a reconcile on a version of the object, which may request more than once.
+		// get is the call of a reconcile for a version of the object, with a number of requests.
 		get := func(version string, times int) (got []int, err error) {
 			var present *Listing[int]
 			for range times {
@@ -69,7 +69,7 @@ func TestAReconcileDoesNotWaitForALongList(t *testing.T) {
 		}
 		expect("it is read, and serves one reconcile", "1", 3, 1)
 		expect("the next reconcile reads again", "1", 1)
-		time.Sleep(20 * time.Second) // the rest after a reading, and the next one
+		time.Sleep(20 * time.Second) // covers the rest after a read, and the next read
 		expect("the object has another version: what was read before does not count", "2", 1)
 		time.Sleep(20 * time.Second)
 		expect("it was read after that", "2", 1, 3)

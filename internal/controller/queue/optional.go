@@ -11,10 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// NewOptionalCache returns a cache for kinds that the API server need not serve. The manager runs it, and no controller
-// waits for it: a controller of controller-runtime starts when every kind in the manager's cache has been read, its own and
-// those of all others, and the operator ends when that takes longer than two minutes. The API server must serve the
-// objects' kinds by then, otherwise meta.IsNoMatchError recognizes the error. A nil map keeps every kind that is requested.
+// NewOptionalCache returns a cache for kinds that the API server need not serve. The manager runs the cache, and no
+// controller waits for it. With the manager's cache, a controller of controller-runtime starts only when every kind
+// in that cache has been read. If this takes longer than two minutes, the operator ends. The API server must serve
+// the kinds of objects when NewOptionalCache is called; otherwise meta.IsNoMatchError recognizes the error. A nil
+// map keeps every requested kind.
 func NewOptionalCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject) (cache.Cache, error) {
 	kept, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
@@ -30,7 +31,8 @@ func NewOptionalCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject
 	return kept, nil
 }
 
-// OptionalKind is like source.Kind, but a controller starts without it. Events of the objects arrive once they can be read.
+// OptionalKind is like source.Kind, but a controller starts without it. Events of the objects arrive once the kind
+// can be read.
 func OptionalKind(kept cache.Cache, object client.Object, handle handler.EventHandler,
 	predicates ...predicate.Predicate) source.Source {
 	return unawaited{source.Kind(kept, object, handle, predicates...)}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// controller-runtime logs a source by its String method, and says that the others cannot be logged.
+// controller-runtime logs a source by its String method, and cannot log a source without one.
 func TestAKindIsNamedInTheLogAndNotWaitedFor(t *testing.T) {
 	pods := OptionalKind(nil, &corev1.Pod{}, &handler.EnqueueRequestForObject{})
 	want := fmt.Sprint(source.Kind[client.Object](nil, &corev1.Pod{}, &handler.EnqueueRequestForObject{}))

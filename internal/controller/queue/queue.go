@@ -1,5 +1,5 @@
-// Package queue has the parts that several controllers share: the queues of their requests, the handlers that enqueue
-// requests, writes that are retried, and reads of the API server that many requests share.
+// Package queue contains the shared parts of controllers: request queues, handlers that enqueue requests, retried
+// writes, and shared reads of the API server.
 package queue
 
 import (
@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The delay after an error doubles from minRetryDelay to MaxRetryDelay. controller-runtime's own maximum is 16 minutes
-// and 40 seconds: a controller would do nothing for that long after an API server that failed a few requests recovers.
+// The delay after an error doubles from minRetryDelay to MaxRetryDelay. The default maximum of controller-runtime
+// is 16 minutes and 40 seconds. After a short failure of the API server, a controller could stay idle for that
+// long.
 const (
 	minRetryDelay = 5 * time.Millisecond
 	MaxRetryDelay = time.Minute
@@ -23,10 +24,10 @@ func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetryDelay, MaxRetryDelay)
 }
 
-// Options returns the options of a controller that needs no others.
+// Options returns the default options of a controller.
 func Options() controller.Options { return controller.Options{RateLimiter: RateLimiter()} }
 
-// OptionsOn returns the options of a controller whose requests wait by a clock.
+// OptionsOn returns the options of a controller with request delays that follow the given clock.
 func OptionsOn(clock clock.WithTicker) controller.Options {
 	options := Options()
 	options.NewQueue = func(name string,

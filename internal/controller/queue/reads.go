@@ -12,37 +12,38 @@ import (
 )
 
 const (
-	// restShare is how many times as long as a reading took nothing is read after it. So readings take at most a tenth of
-	// the time, however many ask, and however much there is to read.
+	// restShare is the pause after a read, as a multiple of its duration. Reads therefore take at most a tenth of
+	// the time, regardless of the number of requests, unless maxRest shortens the pause.
 	restShare   = 9
 	maxRest     = 5 * time.Second
 	readTimeout = time.Minute
 )
 
-// SharedRead reads something large from the API server once for all that request it at the same time. The zero value works.
+// SharedRead reads a large result from the API server once for all concurrent requests. The zero value is ready to
+// use.
 type SharedRead[T any] struct {
 	mu   sync.Mutex
-	next *Reading[T] // has not begun: those that ask now get it
+	next *Reading[T] // not started: shared by new requests
 
-	turn chan struct{} // holds a token while a reading is under way
-	rest time.Time     // until when nothing is read; only the reading under way uses it
+	turn chan struct{} // holds a token during a read
+	rest time.Time     // no read before this time; used only by the current read
 }
 
-// Reading is a reading of the API server, which several may have requested.
+// Reading is a read of the API server, possibly shared by several requests.
 type Reading[T any] struct {
 	done  chan struct{}
 	value T
 	err   error
 }
 
-// Done is closed when the reading has ended.
+// Done returns a channel that is closed when the read has ended.
 func (r *Reading[T]) Done() <-chan struct{} { return r.done }
 
-// Value returns what a reading that has ended has brought. Others get the same value: it must not be changed.
+// Value returns the result of an ended read. The value is shared, and callers must not modify it.
 func (r *Reading[T]) Value() (T, error) { return r.value, r.err }
 
-// Get returns what a reading brings that has begun after Get was called. Others get the same value: it must not be
-// changed.
+// Get returns the result of a read that started after the call of Get. The value is shared, and callers must not
+// modify it.
 func (r *SharedRead[T]) Get(ctx context.Context, clock clock.WithTicker, read func(context.Context) (T, error)) (T, error) {
 	requested := r.Request(ctx, clock, read)
 	select {
@@ -54,7 +55,7 @@ func (r *SharedRead[T]) Get(ctx context.Context, clock clock.WithTicker, read fu
 	}
 }
 
-// Request returns a reading that begins after Request was called.
+// Request returns a read that starts after the call of Request.
 func (r *SharedRead[T]) Request(ctx context.Context, clock clock.WithTicker, read func(context.Context) (T, error)) *Reading[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +70,8 @@ func (r *SharedRead[T]) Request(ctx context.Context, clock clock.WithTicker, rea
 	return r.next
 }
 
-// run waits for the turn of a reading, and reads. Those that wait for it do not depend on the context of the one that
-// asked first, nor is a panic of its reading theirs: they get an error.
+// run waits for earlier reads, and then reads. The waiting callers do not depend on the context of the first
+// caller. A panic of the read is returned to all callers as an error.
 func (r *SharedRead[T]) run(ctx context.Context, clock clock.WithTicker, mine *Reading[T], read func(context.Context) (T, error)) {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
@@ -89,7 +90,8 @@ func (r *SharedRead[T]) run(ctx context.Context, clock clock.WithTicker, mine *R
 	r.rest = end.Add(min(restShare*end.Sub(begin), maxRest))
 }
 
-// guarded reads, and makes an error of a panic: the reading has a goroutine of its own, in which nobody else recovers.
+// guarded reads, and converts a panic to an error. The read has its own goroutine, and no other code recovers
+// there.
 func guarded[T any](ctx context.Context, read func(context.Context) (T, error)) (value T, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -29,10 +29,10 @@ func TestAThousandThatAskAtOnceAreAnsweredByTwoReadings(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		all.Go(func() { ask(0) })
-		synctest.Wait() // it is being read
+		synctest.Wait() // the read has started
 		written = 1
 		for range 1000 {
-			all.Go(func() { ask(1) }) // what was written before is seen, though a reading is under way
+			all.Go(func() { ask(1) }) // observes the earlier write despite the running read
 		}
 		all.Wait()
 		if begun != 2 {
@@ -71,11 +71,11 @@ func TestWhoAskedFirstDoesNotEndTheReadingOfOthers(t *testing.T) {
 		}
 		first, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		all.Go(func() { ask(t.Context(), nil) }) // is under way
+		all.Go(func() { ask(t.Context(), nil) }) // the running read
 		synctest.Wait()
-		all.Go(func() { ask(first, context.Canceled) }) // asks for the next, and does not stay for it
+		all.Go(func() { ask(first, context.Canceled) }) // requests the next read, and is canceled
 		synctest.Wait()
-		all.Go(func() { ask(t.Context(), nil) }) // waits for the same
+		all.Go(func() { ask(t.Context(), nil) }) // waits for the same read
 		synctest.Wait()
 		gone, end := context.WithCancel(t.Context())
 		all.Go(func() { ask(gone, context.Canceled) })

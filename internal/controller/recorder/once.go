@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Once remembers the last state that was reported of each subject, so that a controller emits an event once: again when
-// the state differs, or after the subject was absent from a round. The zero value is ready to use. Only one goroutine may
-// use it.
+// Once records the last reported state of each subject, so that a controller emits an event once. The next
+// event is due when the state differs, or after the subject was absent from a round. The zero value is ready to
+// use. Only one goroutine may use it.
 type Once[S comparable] struct {
 	reported map[S]string
 	round    map[S]bool
 }
 
-// IsNew reports whether a state of a subject was not reported last, and records it.
+// IsNew reports whether the state differs from the last reported state of the subject, and records the state.
 func (o *Once[S]) IsNew(subject S, state string) bool {
 	last, known := o.reported[subject]
 	if o.reported == nil {
@@ -27,20 +27,20 @@ func (o *Once[S]) IsNew(subject S, state string) bool {
 	return !known || last != state
 }
 
-// Last returns the state that was reported last; empty for none.
+// Last returns the last reported state; empty for none.
 func (o *Once[S]) Last(subject S) string { return o.reported[subject] }
 
-// Forget forgets a report that could not be made.
+// Forget deletes the record of a report that failed.
 func (o *Once[S]) Forget(subject S) { delete(o.reported, subject) }
 
-// Keep has the last report of a subject remembered after this round.
+// Keep keeps the last report of a subject after this round.
 func (o *Once[S]) Keep(subject S) {
 	if state, known := o.reported[subject]; known {
 		o.IsNew(subject, state)
 	}
 }
 
-// Begin begins a round, at whose End all subjects are forgotten that were neither reported nor kept in it.
+// Begin begins a round. End deletes the records of all subjects that were neither reported nor kept in the round.
 func (o *Once[S]) Begin() { clear(o.round) }
 
 // End ends the round.
@@ -52,11 +52,11 @@ func (o *Once[S]) End() {
 	}
 }
 
-// OperatorState remembers the last state of the operator that was reported by an event on its Deployment. The zero value
-// is ready to use: a state that is good from the start is not reported.
+// OperatorState records the last state of the operator that was reported by an event on its Deployment. The
+// zero value is ready to use: a good initial state is not reported.
 type OperatorState struct{ reported string }
 
-// Emit emits an event if the state differs from the one that was reported last. live reads the Deployment.
+// Emit emits an event if the state differs from the last reported state. live reads the Deployment.
 func (o *OperatorState) Emit(ctx context.Context, live client.Reader, namespace string, to events.EventRecorder,
 	state string, isGood bool, about func(*appsv1.Deployment) Event) error {
 	if state == o.reported || isGood && o.reported == "" {

@@ -17,7 +17,7 @@ import (
 func TestAStateIsReportedOnce(t *testing.T) {
 	var once recorder.Once[string]
 	for _, step := range []struct {
-		name, state string // no state: the subject is absent from the round
+		name, state string // without a state, the subject is absent from the round
 		keep        bool
 		want        bool
 	}{
@@ -52,7 +52,7 @@ func TestARoundThatFailsForgetsNothing(t *testing.T) {
 	once.Begin()
 	once.IsNew("node", "cordoned")
 	once.End()
-	once.Begin() // an error ends this one
+	once.Begin() // an error interrupts this round
 	once.Begin()
 	if once.IsNew("node", "cordoned") {
 		t.Error("the state is new")

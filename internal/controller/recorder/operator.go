@@ -12,8 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Operator returns the Deployment that events about the operator itself are about. Where something else runs the
-// operator they have its name all the same, because people look for it. So has what is returned with an error.
+// Operator returns the Deployment as the subject of events about the operator. If no such Deployment exists,
+// the returned object has the same name, because administrators search for it. The object returned with an
+// error has this name as well.
 func Operator(ctx context.Context, live client.Reader, namespace string) (*appsv1.Deployment, error) {
 	named := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},

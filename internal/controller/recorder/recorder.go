@@ -1,5 +1,5 @@
-// Package recorder has events as all controllers make them, and records them with notes that people can read and the
-// API server accepts: one line of printable characters, at most 1,024 bytes.
+// Package recorder defines the events of all controllers, and records them with notes that are readable and
+// accepted by the API server: one line of printable characters, at most 1,024 bytes.
 package recorder
 
 import (
@@ -13,28 +13,28 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// LongestNote is the limit of the API server for an event's note, in bytes.
+// LongestNote is the API server's limit for the note of an event, in bytes.
 const LongestNote = 1024
 
-// Event is one Kubernetes event. Each package makes its events in constructors of its own, so that one file shows
-// everything that it reports.
+// Event is one Kubernetes event. Each package creates its events in its own constructors, so that one file
+// contains all events of the package.
 type Event struct {
 	regarding, related runtime.Object
 	eventType, reason  string
 	Action, Message    string
 }
 
-// Normal returns an event about something that is as it should be.
+// Normal returns an event about a normal state.
 func Normal(regarding, related runtime.Object, reason, action, message string) Event {
 	return Event{regarding, related, corev1.EventTypeNormal, reason, action, message}
 }
 
-// Warning returns an event about something that an administrator should look at.
+// Warning returns an event that requires the attention of an administrator.
 func Warning(regarding, related runtime.Object, reason, action, message string) Event {
 	return Event{regarding, related, corev1.EventTypeWarning, reason, action, message}
 }
 
-// Emit records an event, unless there is no object that it is about.
+// Emit records an event. Without a regarding object, Emit does nothing.
 func Emit(to events.EventRecorder, e Event) {
 	if isNil(e.regarding) {
 		return
@@ -45,10 +45,10 @@ func Emit(to events.EventRecorder, e Event) {
 	to.Eventf(e.regarding, e.related, e.eventType, e.reason, e.Action, "%s", e.Message)
 }
 
-// isNil reports whether there is no object. A nil pointer to one is not a nil interface.
+// isNil reports whether the object is nil. An interface with a nil pointer is not a nil interface.
 func isNil(object runtime.Object) bool { return object == nil || reflect.ValueOf(object).IsNil() }
 
-// Bounded returns a recorder that makes each note fit, and passes the event on.
+// Bounded returns a recorder that shortens each note to the limit, and forwards the event.
 func Bounded(to events.EventRecorder) events.EventRecorder { return bounded{to} }
 
 type bounded struct{ to events.EventRecorder }

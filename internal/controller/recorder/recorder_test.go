@@ -33,7 +33,7 @@ func TestNotesOfEvents(t *testing.T) {
 	}
 }
 
-// seen takes events and keeps what they are related to.
+// seen records the related objects of events.
 type seen struct{ related []runtime.Object }
 
 func (s *seen) Eventf(_, related runtime.Object, _, _, _, _ string, _ ...any) {

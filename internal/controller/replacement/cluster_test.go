@@ -49,26 +49,26 @@ import (
 
 const versionBefore, version = "11.0.0-abc1234", "12.0.0"
 
-// Nodes are reported once, and have no kubelets that would go on.
+// Nodes are reported once, and have no running kubelets.
 var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, NodeGracePeriod: time.Hour})
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
-// fastClock runs faster than time: gate and controller wait some seconds between two looks at the same thing.
+// fastClock runs faster than real time, because the gate and the controller wait seconds between polls.
 type fastClock struct{ start time.Time }
 
 func (c fastClock) Now() time.Time                     { return c.start.Add(time.Since(c.start) * 200) }
 func (c fastClock) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
 
-// stage is a real API server on which the controller runs with the operator's rights and the real gate. The test plays
-// the Machine API and the instance controller.
+// stage is a real API server with the controller, which uses the operator's rights and the real gate. The test
+// plays the Machine API and the instance controller.
 type stage struct {
 	t     *testing.T
 	admin client.WithWatch
 	key   sshkey.Key
 
 	mu        sync.Mutex
-	replicas  map[string]int // of MachineSets
+	replicas  map[string]int // by MachineSet
 	addresses int
 }
 
@@ -94,7 +94,7 @@ func newStage(t *testing.T, maxUnavailable int) *stage {
 	}
 	s := &stage{t: t, replicas: map[string]int{}}
 	unlimited := rest.CopyConfig(r.Config)
-	rights.QPS, unlimited.QPS = -1, -1 // as the operator has it
+	rights.QPS, unlimited.QPS = -1, -1 // as in the operator
 	if s.admin, err = client.NewWithWatch(unlimited, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
@@ -102,13 +102,13 @@ func newStage(t *testing.T, maxUnavailable int) *stage {
 	policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace,
 		Name: v1alpha1.DisruptionPolicyName}}
 	policy.Spec.MaxUnavailable = ptr.To(intstr.FromInt(maxUnavailable))
-	policy.Spec.FailureDeadline = &metav1.Duration{Duration: 24 * time.Hour} // of a clock that runs fast
+	policy.Spec.FailureDeadline = &metav1.Duration{Duration: 24 * time.Hour} // because the clock runs fast
 	s.create(policy)
 	s.run(rights, scheme)
 	return s
 }
 
-// keys makes the operator's key, and user data that has it.
+// keys creates the operator's key and the matching user data.
 func (s *stage) keys() {
 	s.t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -181,12 +181,12 @@ func (s *stage) run(rights *rest.Config, scheme *runtime.Scheme) {
 func (s *stage) create(o client.Object) {
 	s.t.Helper()
 	if err := s.admin.Create(s.t.Context(), o); err != nil {
-		s.t.Error(err) // it may not be the test's own goroutine
+		s.t.Error(err) // the caller may be another goroutine
 	}
 	s.t.Cleanup(func() { s.remove(o) })
 }
 
-// remove takes an object away for good. It may be gone, or be there again.
+// remove deletes an object without waiting for finalizers. The object may be missing, or be recreated.
 func (s *stage) remove(o client.Object) {
 	ctx := context.Background()
 	if err := s.admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
@@ -203,7 +203,7 @@ func (s *stage) remove(o client.Object) {
 	}
 }
 
-// set makes a MachineSet with Machines that run what a version has configured.
+// set creates a MachineSet with running Machines that were configured by the previous version.
 func (s *stage) set(name string, replicas int, strategy v1alpha1.UpgradeStrategy, reason string) {
 	s.t.Helper()
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
@@ -221,8 +221,8 @@ func (s *stage) set(name string, replicas int, strategy v1alpha1.UpgradeStrategy
 	}
 }
 
-// machine makes a Machine that runs, with its instance and a Node that a version has configured. The Node is proven at
-// last.
+// machine creates a running Machine with its instance and a Node that a version has configured. The Node is
+// verified last.
 func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string,
 	strategy v1alpha1.UpgradeStrategy, reason string) {
 	s.t.Helper()
@@ -279,7 +279,7 @@ func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string,
 	}
 }
 
-// report changes a status. Others may write to the object meanwhile.
+// report changes a status. Other clients may write to the object meanwhile.
 func (s *stage) report(o client.Object, change func()) {
 	s.t.Helper()
 	before, ok := o.DeepCopyObject().(client.Object)
@@ -293,16 +293,17 @@ func (s *stage) report(o client.Object, change func()) {
 	}
 }
 
-// watched is what the watch on Machines has shown so far.
+// watched is the summary of the watch on Machines so far.
 type watched struct {
-	// most is how many were missing at once, and least how many of a set with several have run at least.
+	// most is the maximum number of Machines missing at once, and least the minimum number of running Machines of a
+	// set with several replicas.
 	most    int
 	least   map[string]int
 	deleted map[string]bool
-	running map[string]string // names to sets
+	running map[string]string // sets by Machine name
 }
 
-// follow plays the Machine API for as long as a test goes on: who is deleted makes way for another one.
+// follow plays the Machine API during a test: it replaces each deleted Machine.
 func (s *stage) follow() (result func() watched, stop func()) {
 	s.t.Helper()
 	w := watched{least: map[string]int{}, deleted: map[string]bool{}, running: map[string]string{}}
@@ -349,7 +350,7 @@ func (s *stage) follow() (result func() watched, stop func()) {
 	}
 }
 
-// count notes how many run, from when all have run for the first time.
+// count records the number of running Machines, once all have run for the first time.
 func (s *stage) count(w *watched, complete bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -372,8 +373,8 @@ func (s *stage) count(w *watched, complete bool) bool {
 	return true
 }
 
-// replace is what a deletion leads to: the Machine goes with its Node and instance, and its MachineSet makes another
-// one.
+// replace completes a deletion, removes the Node and the instance of the Machine, and creates a successor for the
+// MachineSet.
 func (s *stage) replace(m *machinev1beta1.Machine) {
 	s.remove(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: m.Name}})
 	s.remove(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})
@@ -400,7 +401,7 @@ func (s *stage) await(what string, condition func() bool) {
 	}
 }
 
-// warnings returns the events of the kind about Machines and instances.
+// warnings returns the warning events about Machines and instances.
 func (s *stage) warnings() (messages []string) {
 	s.t.Helper()
 	var list eventsv1.EventList
@@ -416,7 +417,7 @@ func (s *stage) warnings() (messages []string) {
 	return messages
 }
 
-// upgraded reports whether all Machines of the sets are new ones that run.
+// upgraded reports whether all Machines of the sets are running successors.
 func upgraded(w watched, sets map[string]int) bool {
 	bySet := map[string]int{}
 	for name, set := range w.running {
@@ -438,7 +439,7 @@ func TestMachinesOfThreeSetsComeToAnotherVersion(t *testing.T) {
 		"one at a time, and two of each set run on":                 {1, 2},
 		"several at once where the policy lets them, over all sets": {3, 1},
 	} {
-		if testing.Short() && test.maxUnavailable == 1 { // Nothing meets there.
+		if testing.Short() && test.maxUnavailable == 1 { // this case has no concurrency
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -485,8 +486,8 @@ func TestMachinesOfThreeSetsComeToAnotherVersion(t *testing.T) {
 	}
 }
 
-// awaitReplacement lets the instance controller of another version see that the hosts of MachineSets are to be
-// replaced.
+// awaitReplacement plays the instance controller of another version, which marks the hosts of MachineSets for
+// replacement.
 func (s *stage) awaitReplacement(sets map[string]int) {
 	s.t.Helper()
 	for set, replicas := range sets {

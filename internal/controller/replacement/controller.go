@@ -1,5 +1,5 @@
-// Package replacement deletes Machines whose hosts are not changed in place, so that their MachineSets make others:
-// because the host does not accept the SSH key, or because another version of the operator has configured it.
+// Package replacement deletes Machines with hosts that are not changed in place, so that the MachineSets create
+// successors. The reason is either a host that does not accept the SSH key, or another operator version.
 package replacement
 
 import (
@@ -38,31 +38,30 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only.
+// Machines are in another namespace than the operator. Only a ClusterRole can grant access there.
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list;watch;delete
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=list
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances;windowsdisruptionpolicies,verbs=get;list;watch
 
 const (
-	// poll is how often the API server is looked at while there are Machines to be replaced, besides when something is
-	// seen to change.
+	// poll is the interval between reads of the API server while Machines must be replaced. Watched changes trigger
+	// earlier reads.
 	poll = 10 * time.Second
-	// leftPoll is how often it is looked at while there are only Machines that somebody else must do something about, or
-	// whose time has not come.
+	// leftPoll is the interval while all remaining Machines wait for an administrator or for a later time.
 	leftPoll = 5 * time.Minute
 	// refusedInterval is the interval between two attempts while the API server refuses to delete a Machine.
 	refusedInterval = time.Minute
 )
 
-// Reconciler replaces Machines. It does one thing at a time, and disturbs a node only if the gate allows it.
+// Reconciler replaces Machines. It runs one reconcile at a time, and disrupts a node only with a disruption slot.
 type Reconciler struct {
-	// Client reads what is in memory, which reports whether there is anything to do, and deletes Machines.
+	// Client reads the cache to detect whether there is anything to do, and deletes Machines.
 	Client client.Client
-	// Live reads the API server: a Machine is deleted for what is true now.
+	// Live reads the API server, because a Machine must be deleted based on current data.
 	Live      client.Reader
 	Namespace string
-	// Version is the operator's.
+	// Version is the version of the operator.
 	Version string
 	// Line is the release line of the operator.
 	Line support.ReleaseLine
@@ -72,14 +71,14 @@ type Reconciler struct {
 	Events  events.EventRecorder
 	Clock   clock.PassiveClock
 
-	// key and previous are the hashes of the public keys, and since is when these two were first seen.
+	// key and previous are the hashes of the public keys, and since is when this pair was first observed.
 	key, previous string
 	since         time.Time
-	// reported are the reports about Machines that wait or are left.
+	// reported contains the reports about Machines that wait or are not replaced.
 	reported recorder.Once[types.UID]
 }
 
-// SetupWithManager registers the controller and has it watch the Machines in a cache.
+// SetupWithManager registers the controller and makes it watch the Machines in a cache.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) error {
 	one := queue.Enqueue(ctrl.Request{})
 	return ctrl.NewControllerManagedBy(mgr).
@@ -106,11 +105,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 		Complete(r)
 }
 
-// Reconcile deletes the Machines that have their turn. With nothing to do, it sends the API server no request.
+// Reconcile deletes the Machines that acquire a disruption slot. If there is nothing to do, it sends no request to
+// the API server.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	key, err := keys.Read(ctx, r.Client, r.Namespace)
 	if errors.Is(err, keys.ErrMissing) || errors.Is(err, keys.ErrInvalid) {
-		// It is reported elsewhere. No host can be brought to a key that nobody has, and no new one could be configured.
+		// The problem is reported elsewhere. Without a usable key, no host can be changed and no new host
+		// configured.
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -140,8 +141,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return r.replaceNext(ctx, overview, replacementpolicy.Next(overview.turnover, r.Version, change))
 }
 
-// anyOutdated tells from memory whether a Machine's Node has another key, or another version that it is to be replaced
-// for.
+// anyOutdated reports, from the cache, whether the Node of a Machine has another key or another version that
+// requires a replacement.
 func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace),
@@ -172,7 +173,8 @@ func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// replaceNext deletes the Machines whose nodes may be disturbed now, and tells why the others wait.
+// replaceNext deletes the Machines with nodes that may be disrupted now, and reports why the remaining Machines
+// wait.
 func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan replacementpolicy.Replacements) (ctrl.Result, error) {
 	metric.MachinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
 	report := r.reporter(ctx, overview, plan)
@@ -192,9 +194,9 @@ func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan re
 	return ctrl.Result{}, nil
 }
 
-// askForEach asks the gate for one candidate after the other, and deletes those that it lets go, until one is refused
-// for a reason that concerns all of them. Of a MachineSet of which one was refused no other is asked for: those that
-// come later can spare no more. It returns when to ask again.
+// askForEach requests a disruption slot for each candidate, and deletes the allowed Machines, until a refusal
+// applies to all candidates. After a refusal for one Machine of a MachineSet, the rest of the set is skipped,
+// because the set can spare no further Machine. askForEach returns the delay before the next requests.
 func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidates []replacementpolicy.Candidate, report *reporter) (time.Duration, error) {
 	after, refused := leftPoll, map[string]bool{}
 	for _, candidate := range candidates {
@@ -238,8 +240,8 @@ func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidat
 	return after, nil
 }
 
-// ask asks the gate for one Machine. Where its host may yet take the key, the operator may be at work on it: that is to
-// come to its end.
+// ask requests a disruption slot for one Machine. If the host may still accept the key, the operator may be
+// changing the host in place; that change must finish first.
 func (r *Reconciler) ask(ctx context.Context, overview overview, candidate replacementpolicy.Candidate) (disruptionpolicy.Decision, error) {
 	instance := overview.instance(candidate.Machine)
 	changed, err := r.Gate.Holds(ctx, instance.Name)
@@ -269,9 +271,9 @@ func (r *Reconciler) ask(ctx context.Context, overview overview, candidate repla
 // deletionRefused is the reason of a decision if the API server refuses to delete a Machine.
 const deletionRefused = "DeletionRefused"
 
-// tryDeletion returns the answer of the API server if it still refuses to delete a Machine, as an admission webhook may;
-// empty if it does not. A dry run answers before another disruption of the node is announced. A webhook with side effects
-// prevents dry runs and not the deletion.
+// tryDeletion returns the error of the API server if it still refuses to delete a Machine, as an admission webhook
+// may; empty if not. The dry run precedes the announcement of another disruption of the node. A webhook with side
+// effects prevents dry runs, but not the deletion.
 func (r *Reconciler) tryDeletion(ctx context.Context, machine *machinev1beta1.Machine) (refusal string, err error) {
 	err = r.Client.Delete(ctx, machine, client.DryRunAll, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	switch {
@@ -285,8 +287,9 @@ func (r *Reconciler) tryDeletion(ctx context.Context, machine *machinev1beta1.Ma
 	return "", fmt.Errorf("check whether Machine %s/%s can be deleted: %w", machine.Namespace, machine.Name, err)
 }
 
-// replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does
-// not count as disturbed; what may be deleted does. It returns the answer of the API server if that refuses the deletion.
+// replace deletes a Machine, if it is unchanged since it was read. A Machine that was certainly not deleted does
+// not count as disrupted, but a Machine with an unknown result does. replace returns the error of the API server if
+// the deletion is refused.
 func (r *Reconciler) replace(ctx context.Context, overview overview, candidate replacementpolicy.Candidate) (refusal string, err error) {
 	machine, instance := overview.machines[candidate.Machine], overview.instance(candidate.Machine)
 	err = r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
@@ -311,7 +314,7 @@ func (r *Reconciler) replace(ctx context.Context, overview overview, candidate r
 	return err.Error(), nil
 }
 
-// wasNotDeleted reports whether an answer to a deletion means for sure that it did nothing.
+// wasNotDeleted reports whether the error of a deletion proves that the object was not deleted.
 func wasNotDeleted(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)

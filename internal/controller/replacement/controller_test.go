@@ -61,7 +61,7 @@ func newKey(t *testing.T) (sshkey.Key, []byte) {
 	return key, content
 }
 
-// world is a cluster in which the key was just replaced.
+// world is a cluster with a key that was just replaced.
 type world struct {
 	t        *testing.T
 	client   client.Client
@@ -70,16 +70,16 @@ type world struct {
 	recorder *events.FakeRecorder
 	before   sshkey.Key
 	present  sshkey.Key
-	// beforeContent is the private key that was replaced, as it would stand in the Secret.
+	// beforeContent is the replaced private key in the format of the Secret.
 	beforeContent []byte
 	made          int
 	gate          *budget
 	facts         *nodespec.Cluster
-	unread        error // why the facts of the cluster are not known
+	unread        error // why the cluster facts are unknown
 	Reconciler
 }
 
-// servedCluster returns the facts of a cluster that the operator serves.
+// servedCluster returns the facts of a supported cluster.
 func servedCluster() *nodespec.Cluster {
 	return &nodespec.Cluster{Platform: "AWS", Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}
 }
@@ -157,8 +157,8 @@ func (w *world) set(name string, replicas int32, secret string) *machinev1beta1.
 	return set
 }
 
-// machine makes a Machine that runs, with a Node that was configured with a key, and an instance whose host refuses the
-// present one.
+// machine creates a running Machine with a Node that was configured with a key, and an instance with a host that
+// refuses the current key.
 func (w *world) machine(set *machinev1beta1.MachineSet, key sshkey.Key) *machinev1beta1.Machine {
 	w.t.Helper()
 	w.made++
@@ -195,7 +195,7 @@ func (w *world) machine(set *machinev1beta1.MachineSet, key sshkey.Key) *machine
 	return machine
 }
 
-// reconcile reconciles once and returns the events of it.
+// reconcile reconciles once and returns the emitted events.
 func (w *world) reconcile() (ctrl.Result, []string) {
 	w.t.Helper()
 	result, err := w.Reconcile(w.t.Context(), ctrl.Request{})
@@ -209,7 +209,7 @@ func (w *world) reconcile() (ctrl.Result, []string) {
 	return result, recorded
 }
 
-// deleting returns the Machines whose deletion was asked for.
+// deleting returns the Machines with a requested deletion.
 func (w *world) deleting() []machinev1beta1.Machine {
 	w.t.Helper()
 	var list, result machinev1beta1.MachineList
@@ -224,7 +224,7 @@ func (w *world) deleting() []machinev1beta1.Machine {
 	return result.Items
 }
 
-// finish ends a Machine that is being deleted, with its Node and instance.
+// finish completes the deletion of a Machine, with its Node and instance.
 func (w *world) finish(machine *machinev1beta1.Machine) {
 	w.t.Helper()
 	machine.Finalizers = nil
@@ -233,7 +233,7 @@ func (w *world) finish(machine *machinev1beta1.Machine) {
 	w.delete(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machine.Name}})
 }
 
-// counted returns the value of a metric, over all its labels.
+// counted returns the value of a metric, over all labels.
 func counted(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -273,7 +273,7 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 	for left := 3; left > 0; left-- {
 		result, recorded := w.reconcile()
 		if expect(t, recorded[:2], "MachineReplaced", "MachineReplaced"); left == 3 {
-			expect(t, recorded[2:], "ReplacementPending") // the next one
+			expect(t, recorded[2:], "ReplacementPending") // the next Machine
 		}
 		going := w.deleting()
 		if len(going) != 1 || result.RequeueAfter != poll {
@@ -282,7 +282,7 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 		if got := counted(t, "wmco_machines_outdated"); got != float64(left) {
 			t.Errorf("%v Machines wait, want %d", got, left)
 		}
-		// While it goes, and until there is another that works, nothing else happens.
+		// Until the Machine is deleted and its successor works, no other Machine is deleted.
 		waits := len(recorded) - 2
 		quiet := func(moment string) {
 			_, recorded := w.reconcile()
@@ -423,7 +423,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		secret.Data[keys.SecretPreviousKey] = content
 		w.update(secret)
 		w.machine(w.set("two", 1, userdata.SecretName), previous)
-		_, recorded := w.reconcile() // the other one, for which the previous key is not the one
+		_, recorded := w.reconcile() // replaces the Machine that does not accept the previous key
 		expect(t, recorded, "MachineReplaced", "MachineReplaced", "ReplacementPending")
 		w.finish(&w.deleting()[0])
 		w.machine(&machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "one"}}, w.present)
@@ -437,7 +437,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 	t.Run("one for which the previous key is given later", func(t *testing.T) {
 		w := newWorld(t)
 		machine := w.machine(w.set("one", 1, userdata.SecretName), w.before)
-		machine.Status.Phase = ptr.To("Provisioned") // so that it has to wait
+		machine.Status.Phase = ptr.To("Provisioned") // so that the replacement waits
 		w.update(machine)
 		w.reconcile()
 		w.clock.SetTime(w.clock.Now().Add(replacementpolicy.InPlaceWait))

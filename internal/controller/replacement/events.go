@@ -11,7 +11,7 @@ import (
 
 const configuredOtherwise = "The host was configured with an SSH key other than the present one of Secret cloud-private-key"
 
-// because says in words why a Machine is replaced whose Node has the version.
+// because describes why a Machine is replaced, given the version of its Node.
 func (r *Reconciler) because(cause v1alpha1.DisruptionCause, version string) string {
 	if cause == v1alpha1.CauseUpgrade {
 		return fmt.Sprintf("The host was configured by version %s of the operator and must be upgraded to version %s",
@@ -20,7 +20,7 @@ func (r *Reconciler) because(cause v1alpha1.DisruptionCause, version string) str
 	return configuredOtherwise
 }
 
-// replaced tells of it twice: to who looks at the Machine, which is about to go, and to who looks at the instance.
+// replaced returns two events: one for the Machine, which is about to be deleted, and one for the instance.
 func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
 	instance *v1alpha1.WindowsInstance, version string) []recorder.Event {
 	message := r.because(cause, version) + ": Machine " + machine.Name +
@@ -31,24 +31,25 @@ func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1
 	}
 }
 
-// waits is never a warning: that a Machine waits for its turn is as it should be. R-149
+// waits is never a warning: waiting for a disruption slot is normal. R-149
 //
-// The action names why the Machine waits. client-go takes two events with the same type, reason and action for one if
-// they are about the same versions of the same objects: it counts the first one up and drops the second one's note.
+// The action contains the reason for the wait. client-go treats events with the same type, reason and action about
+// the same versions of the same objects as one event: it increments the count and drops the later note.
 func (r *Reconciler) waits(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
 	instance *v1alpha1.WindowsInstance, version, reason, why string) recorder.Event {
 	return recorder.Normal(instance, machine, "ReplacementPending", "DeleteMachine"+reason,
 		r.because(cause, version)+". Machine "+machine.Name+" waits to be replaced: "+why)
 }
 
-// refused reports that the API server refuses to delete a Machine. The action distinguishes the event from that of left.
+// refused reports that the API server refuses to delete a Machine. The action distinguishes this event from the
+// event of left.
 func (r *Reconciler) refused(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine,
 	instance *v1alpha1.WindowsInstance, version, why string) recorder.Event {
 	return recorder.Warning(machine, instance, "MachineNotReplaced", "DeleteMachineRefused", r.because(cause, version)+
 		". The API server refuses to delete Machine "+machine.Name+"; its node stays in service, and the operator retries: "+why)
 }
 
-// paused is about a Machine that waits for as long as a user wants it to.
+// paused reports that a Machine waits because a user has paused it.
 func paused(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) recorder.Event {
 	return recorder.Normal(instance, machine, "ReplacementPending", "DeleteMachine",
 		"Machine "+machine.Name+" must be replaced, but not yet: "+why)

@@ -9,7 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 )
 
-// client-go takes events with the same action and reason about the same objects for one event, whatever they say.
+// client-go treats events with the same action and reason about the same objects as one event, regardless of their
+// text.
 func TestThatAMachineWaitsForAnotherReasonIsAnotherEvent(t *testing.T) {
 	r, machine, instance := &Reconciler{}, &machinev1beta1.Machine{}, &v1alpha1.WindowsInstance{}
 	waits := func(reason, why string) recorder.Event {

@@ -21,20 +21,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// overview is what a decision about replacements is made of, with the objects that it was read from. Each Machine that
-// can be replaced has its instance there.
+// overview is the basis of a decision about replacements, with the underlying objects. For each Machine that can be
+// replaced, the overview contains an instance.
 type overview struct {
 	*fleet.Fleet
 	turnover replacementpolicy.Fleet
 	machines map[string]*machinev1beta1.Machine // by name
 }
 
-// newOverview makes it of a fleet.
+// newOverview returns the overview of a fleet.
 func newOverview(f *fleet.Fleet, version string, successors successors) overview {
 	o := overview{Fleet: f, machines: map[string]*machinev1beta1.Machine{}}
 	o.turnover.ClusterRefusal = successors.refusal
-	controlled := map[types.UID]int{} // Machines by the MachineSet that controls them
-	windows := map[types.UID]bool{}   // MachineSets that control a Windows Machine
+	controlled := map[types.UID]int{} // number of Machines by controlling MachineSet
+	windows := map[types.UID]bool{}   // MachineSets with a Windows Machine
 	for i := range f.Machines {
 		machine := &f.Machines[i]
 		set := f.SetOf(machine)
@@ -72,7 +72,7 @@ func (o overview) instance(machine string) *v1alpha1.WindowsInstance {
 	return o.InstanceOf(o.machines[machine])
 }
 
-// version is the version of the operator that has configured the Node of a Machine.
+// version returns the operator version that configured the Node of a Machine.
 func (o overview) version(machine *machinev1beta1.Machine) string {
 	for _, node := range o.turnover.Nodes {
 		if machine.Status.NodeRef != nil && node.Name == machine.Status.NodeRef.Name {
@@ -99,9 +99,9 @@ func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSe
 	return m
 }
 
-// awaits reports whether the host differs from what it should be, and comes to that by being replaced: the instance
-// controller says so when it has compared. What one of another version has said, before this operator was started, was
-// for that version. R-146
+// awaits reports whether the host is outdated and must be upgraded by a replacement, according to the instance
+// controller. A result that another operator version wrote before this operator started applied to that version.
+// R-146
 func awaits(instance *v1alpha1.WindowsInstance, version string) bool {
 	return instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && instance.Status.ReplacementVersion == version
 }
@@ -115,8 +115,8 @@ func fleetSet(set *machinev1beta1.MachineSet, machines int) replacementpolicy.Ma
 	}
 }
 
-// givesKey reports whether new Machines of a set accept the key that is in the operator's user data. All platforms name
-// the user data in the same place. On vSphere nobody runs it: the key is in the template.
+// givesKey reports whether new Machines of a set accept the key in the operator's user data. All platforms use the
+// same field for the user data. vSphere does not run user data; there, the template contains the key.
 func givesKey(set *machinev1beta1.MachineSet) bool {
 	var spec struct {
 		Kind           string `json:"kind"`
@@ -131,8 +131,8 @@ func givesKey(set *machinev1beta1.MachineSet) bool {
 	return spec.UserDataSecret.Name == userdata.SecretName && spec.Kind != "VSphereMachineProviderSpec"
 }
 
-// fleetNode describes a Node. Its key is what both its annotation and the instance of its Machine say: others can
-// annotate a Node.
+// fleetNode describes a Node. The key hash counts only if the annotation and the instance of the Machine agree,
+// because other clients can annotate a Node.
 func fleetNode(node *corev1.Node, key string) replacementpolicy.Node {
 	_, changing := node.Annotations[v1alpha1.AnnotationCordoned]
 	n := replacementpolicy.Node{Name: node.Name, Version: node.Annotations[v1alpha1.AnnotationVersion], Changing: changing}
@@ -143,7 +143,7 @@ func fleetNode(node *corev1.Node, key string) replacementpolicy.Node {
 	return n
 }
 
-// keyChange reads what is known of the key.
+// keyChange returns the state of the key change.
 func (r *Reconciler) keyChange(ctx context.Context, key sshkey.Key) (replacementpolicy.KeyChange, error) {
 	change := replacementpolicy.KeyChange{Present: key.Hash()}
 	previous, found, err := keys.Previous(ctx, r.Live, r.Namespace)
@@ -151,11 +151,11 @@ func (r *Reconciler) keyChange(ctx context.Context, key sshkey.Key) (replacement
 	case err != nil && !errors.Is(err, keys.ErrInvalid):
 		return change, err
 	case found:
-		// One that cannot be used counts as missing, and is reported elsewhere.
+		// An unusable key counts as missing, and is reported elsewhere.
 		change.Previous = previous.Hash()
 	}
 	if change.Previous != r.previous {
-		// What it opens may be given the present key from now on.
+		// From now on, hosts that accept the previous key can receive the current key.
 		r.previous, r.since = change.Previous, r.Clock.Now()
 	}
 	change.Known = r.Clock.Since(r.since)

@@ -15,14 +15,15 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// budget is a gate that lets as many Machines go at once as its test set, but no Machine of a set that misses one, nor
-// the last working one of several. A set counts from when one of it was let go until it is whole again.
+// budget is a gate that limits the number of MachineSets disrupted at once. It refuses Machines of an incomplete
+// set and the last working Machine of a set with several. A set counts as disrupted until it is complete again.
 type budget struct {
 	client client.Reader
 	max    int
-	// disturbed are the MachineSets of instances that were let go.
+	// disturbed are the MachineSets of allowed instances.
 	disturbed map[string]string
-	// inPlace are instances whose hosts are being changed; refused is an answer to all but their UIDs; err is a fault.
+	// inPlace are instances with hosts that are being changed; refused is the decision for all requests; err is a
+	// fault.
 	inPlace  []string
 	refused  *disruptionpolicy.Decision
 	err      error
@@ -86,11 +87,11 @@ func (b *budget) Settings(context.Context) (disruptionpolicy.Settings, error) {
 	return disruptionpolicy.Settings{}, nil
 }
 
-// setState is how a MachineSet is: working are its Machines that run and have a Node in service.
+// setState is the state of a MachineSet: working is the number of its Machines that run and have a Node in service.
 type setState struct {
 	name                                 string
 	replicas, machines, working, missing int
-	members                              map[string]bool // whether it works
+	members                              map[string]bool // whether each Machine works
 }
 
 func (s *setState) whole() bool {

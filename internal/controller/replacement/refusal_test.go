@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// withImage has a MachineSet create Machines from an image, and its Machines be made from another one.
+// withImage sets the image of a MachineSet's template to an image that the existing Machines do not have.
 func (w *world) withImage(set *machinev1beta1.MachineSet, image string) {
 	w.t.Helper()
 	set.Spec.Template.Spec.ProviderSpec.Value = providerSpec(image)
@@ -33,7 +33,7 @@ func providerSpec(image string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"ami":{"id":%q},"userDataSecret":{"name":%q}}`, image, userdata.SecretName)}
 }
 
-// runs has the host of a Machine run a build of Windows that came with an image.
+// runs makes the host of a Machine run a Windows build from an image.
 func (w *world) runs(machine *machinev1beta1.Machine, image, build string, created time.Time) {
 	w.t.Helper()
 	machine.Spec.ProviderSpec.Value, machine.CreationTimestamp = providerSpec(image), metav1.NewTime(created)
@@ -43,7 +43,7 @@ func (w *world) runs(machine *machinev1beta1.Machine, image, build string, creat
 	})
 }
 
-// rotated makes a Machine whose host had long enough to take the present key, and has not.
+// rotated creates a Machine with a host that has not accepted the current key within the waiting time.
 func (w *world) rotated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
 	w.t.Helper()
 	machine := w.machine(set, w.before)
@@ -52,7 +52,7 @@ func (w *world) rotated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine 
 	return machine
 }
 
-// kept expects that a Machine is not deleted, and returns what is said of it.
+// kept expects that a Machine is not deleted, and returns the reported reason.
 func (w *world) kept(check string) string {
 	w.t.Helper()
 	var told []string
@@ -72,7 +72,7 @@ func (w *world) kept(check string) string {
 	return told[0]
 }
 
-// No Machine is deleted whose successor would be refused, whether for another version or for another key.
+// A Machine must not be deleted if its successor would be refused, whether for another version or for another key.
 // R-154, R-155
 func TestAMachineWhoseSuccessorWouldBeRefusedStays(t *testing.T) {
 	for state, c := range map[string]struct {
@@ -160,7 +160,7 @@ func TestAMachineStaysWhileItsMachineSetHasAnImageThatIsRefused(t *testing.T) {
 			w.runs(machine, "ami-1", accepted, early)
 			fresh := w.machine(set, w.present)
 			fresh.Spec.ProviderSpec.Value, fresh.CreationTimestamp = providerSpec("ami-1"), metav1.NewTime(late)
-			fresh.Status.NodeRef = nil // it was refused, and is not a node
+			fresh.Status.NodeRef = nil // was refused, and is not a node
 			w.update(fresh)
 			w.changeInstance(fresh.Name, func(i *v1alpha1.WindowsInstance) {
 				i.Status.NodeRef, i.Status.PublicKeyHash, i.Status.SSHKeyRejected = nil, "", false

@@ -12,14 +12,15 @@ import (
 	replacementpolicy "github.com/windows-machine-config/wmco/internal/policy/replacement"
 )
 
-// reporter reports why Machines wait or are left, once for each Machine and reason.
+// reporter reports why Machines wait or are not replaced, once for each Machine and reason.
 type reporter struct {
 	reconciler *Reconciler
 	log        logr.Logger
 	overview   overview
 }
 
-// reporter returns the reporter of a reconcile. A report about a Machine is remembered for as long as it is outdated.
+// reporter returns the reporter of a reconcile. A report about a Machine is remembered while the Machine is
+// outdated.
 func (r *Reconciler) reporter(ctx context.Context, overview overview, plan replacementpolicy.Replacements) *reporter {
 	t := &reporter{reconciler: r, log: log.FromContext(ctx), overview: overview}
 	names := slices.Collect(maps.Keys(plan.Left))
@@ -50,14 +51,15 @@ func (t *reporter) waits(candidate replacementpolicy.Candidate, reason, why stri
 	t.emit(candidate.Machine, reason, t.reconciler.waits(candidate.Cause, machine, t.overview.instance(candidate.Machine), t.overview.version(machine), reason, why))
 }
 
-// refused reports once that the API server refuses to delete a Machine, whatever the text of the answer.
+// refused reports once that the API server refuses to delete a Machine, regardless of the error text.
 func (t *reporter) refused(candidate replacementpolicy.Candidate, why string) {
 	machine := t.overview.machines[candidate.Machine]
 	t.emit(candidate.Machine, deletionRefused, t.reconciler.refused(candidate.Cause, machine,
 		t.overview.instance(candidate.Machine), t.overview.version(machine), why))
 }
 
-// waiting tells of the first Machine of each MachineSet that a check keeps: the others are kept by the same.
+// waiting reports only the first Machine of each MachineSet for each check, because the same check applies to the
+// rest of the set.
 func (t *reporter) waiting(machines []replacementpolicy.Waiting) {
 	type same struct{ set, check string }
 	seen := map[same]bool{}

@@ -20,11 +20,11 @@ import (
 type successors struct {
 	line    support.ReleaseLine
 	cluster nodespec.Cluster
-	// refusal is why the cluster can have no further Windows node; empty when it can.
+	// refusal is the reason why the cluster can have no further Windows node; empty if there is none.
 	refusal string
 }
 
-// readSuccessors reports whether the facts of the cluster are known, and judges the cluster by them.
+// readSuccessors judges the cluster by its facts, and reports whether the facts are known.
 func (r *Reconciler) readSuccessors() (successors, bool) {
 	facts, err := r.Cluster()
 	var fault *cluster.Error
@@ -32,7 +32,7 @@ func (r *Reconciler) readSuccessors() (successors, bool) {
 	case errors.As(err, &fault):
 		return successors{line: r.Line, refusal: text.Sentence("The cluster's configuration cannot be used: " + err.Error())}, true
 	case err != nil:
-		return successors{}, false // nothing was read yet
+		return successors{}, false // not read yet
 	}
 	s := successors{line: r.Line, cluster: facts}
 	if decision := r.Line.SupportCluster(facts); !decision.Allowed {
@@ -41,12 +41,12 @@ func (r *Reconciler) readSuccessors() (successors, bool) {
 	return s, true
 }
 
-// describe records of a Machine what its host shows of its successor. The node of a Machine reports the current build;
-// the host of a Machine that did not become a node was read by the instance controller.
+// describe records the properties of a Machine's successor that the host of the Machine shows. The node of a
+// Machine reports the current build. A host that did not become a node was read by the instance controller.
 func (s successors) describe(m *replacementpolicy.Machine, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, node *corev1.Node) {
 	m.Image, m.Created = imageOf(machine.Spec.ProviderSpec.Value), machine.CreationTimestamp.Time
 	if s.refusal != "" {
-		return // it holds for every Machine
+		return // applies to every Machine
 	}
 	if decision := support.Machine(s.cluster, machine.Name); !decision.Allowed {
 		m.NameRefusal = decision.Message
@@ -67,8 +67,9 @@ func (s successors) describe(m *replacementpolicy.Machine, machine *machinev1bet
 	}
 }
 
-// imageOf returns a text that identifies the image in a providerSpec: the AMI on AWS, the image on Azure and Nutanix, the
-// disks' images on GCP, the template on vSphere. It is the whole providerSpec where none of these is found.
+// imageOf returns a text that identifies the image in a providerSpec: the AMI on AWS, the image on Azure and
+// Nutanix, the images of the disks on GCP, the template on vSphere. If none of these fields exists, it returns the
+// complete providerSpec.
 func imageOf(spec *runtime.RawExtension) string {
 	if spec == nil {
 		return ""

@@ -27,8 +27,8 @@ import (
 
 const versionBefore = "11.0.0-abc1234"
 
-// outdated makes a Machine like machine, whose host has the present key and was configured by the version before: it
-// awaits its replacement.
+// outdated creates a Machine like machine, with a host that has the current key and was configured by the previous
+// version. The Machine awaits a replacement.
 func (w *world) outdated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
 	w.t.Helper()
 	machine := w.machine(set, w.present)
@@ -75,7 +75,7 @@ func (w *world) fail(machine *machinev1beta1.Machine) {
 	w.update(machine)
 }
 
-// names of the Machines whose deletion was asked for.
+// names returns the Machines with a requested deletion.
 func (w *world) names() (names []string) {
 	for _, machine := range w.deleting() {
 		names = append(names, machine.Name)
@@ -269,7 +269,7 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 	})
 }
 
-// isDryRun reports whether a deletion changes nothing.
+// isDryRun reports whether a deletion is a dry run.
 func isDryRun(options []client.DeleteOption) bool {
 	return len((&client.DeleteOptions{}).ApplyOptions(options).DryRun) > 0
 }

@@ -1,5 +1,5 @@
-// Package source holds the common code of the sources of WindowsInstances: how a source changes an instance, and which
-// parts do not belong to the source.
+// Package source contains the common code of the sources of WindowsInstances: how a source changes an instance, and
+// which parts do not belong to the source.
 package source
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Change is one WindowsInstance before and after; Before is nil for a new one.
+// Change is one WindowsInstance before and after a change; Before is nil for a new instance.
 type Change struct {
 	Before, After *v1alpha1.WindowsInstance
 }
 
-// Respecify returns the change that gives an instance another spec, and whether there is anything to change. A pause
-// belongs to the user, and stays.
+// Respecify returns the change of an instance to another spec, and whether there is a difference. The field Paused
+// belongs to the user and is preserved.
 func Respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec) (Change, bool) {
 	spec.Paused = have.Spec.Paused
 	if equality.Semantic.DeepEqual(have.Spec, spec) {
@@ -31,23 +31,24 @@ func Respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec
 }
 
 // Remove returns the change that marks an instance for removal, and whether it is not marked yet. The instance
-// controller does the rest and deletes the object.
+// controller then removes the host and deletes the object.
 func Remove(have *v1alpha1.WindowsInstance) (Change, bool) {
 	spec := *have.Spec.DeepCopy()
 	spec.DesiredState, spec.DesiredStateReason = v1alpha1.DesiredStateRemoved, ""
 	return Respecify(have, spec)
 }
 
-// Creates reports whether the change makes a new instance.
+// Creates reports whether the change creates a new instance.
 func (c Change) Creates() bool { return c.Before == nil }
 
-// Enters reports whether the change gives an existing instance another desired state.
+// Enters reports whether the change moves an existing instance to another desired state.
 func (c Change) Enters(state v1alpha1.DesiredState) bool {
 	return c.Before != nil && c.Before.Spec.DesiredState != state && c.After.Spec.DesiredState == state
 }
 
-// Apply writes the change and reports whether it is in force. A result of false without an error means that an instance
-// of the name was made, or the one to be changed was deleted, a moment ago. That event causes the next reconcile.
+// Apply writes the change and reports whether it took effect. If the result is false without an error, an instance
+// with the name was created, or the changed instance was deleted, concurrently. That event triggers the next
+// reconcile.
 func (c Change) Apply(ctx context.Context, writer client.Client) (bool, error) {
 	name := c.After.Namespace + "/" + c.After.Name
 	if c.Creates() {
@@ -61,7 +62,7 @@ func (c Change) Apply(ctx context.Context, writer client.Client) (bool, error) {
 		return true, nil
 	}
 	before := c.Before.DeepCopy()
-	before.UID = "" // so that the patch has the UID, and reaches no later instance of this name
+	before.UID = "" // so that the patch contains the UID, and cannot change a later instance with this name
 	err := writer.Patch(ctx, c.After, client.MergeFrom(before))
 	if apierrors.IsNotFound(err) {
 		return false, nil

@@ -1,6 +1,6 @@
-// Package takeover deletes the objects that an operator before version 12 has made in the cluster for itself and for
-// its agents, once no host needs them. Package instance takes over its nodes one by one; hosts that were not reached
-// yet continue as they are.
+// Package takeover deletes the cluster objects that a legacy operator (before version 12) created for itself
+// and its agents, once no host needs these objects. Package instance adopts the nodes one by one; hosts that
+// are not adopted yet continue unchanged.
 package takeover
 
 import (
@@ -27,19 +27,20 @@ import (
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// Reconciler deletes the remains of an operator before version 12. It looks when it starts, and when something that it
-// waits for has changed; once nothing is left it sends the API server no requests.
+// Reconciler deletes the leftovers of a legacy operator. It reconciles at the start of the operator, and after
+// a change of a node or an instance that needs a leftover. Once nothing is left, no requests are sent to the
+// API server.
 type Reconciler struct {
-	// Client reads nodes and instances from its cache.
+	// Client reads nodes and instances from the cache.
 	Client client.Client
 	// Live reads the API server.
 	Live      client.Reader
 	Namespace string
-	// Version is this operator's.
+	// Version is the version of this operator.
 	Version string
 	Events  events.EventRecorder
 
-	// cleared is true when nothing was left at the last look. Only one goroutine uses it.
+	// cleared is true if the last reconcile found no leftovers. Only one goroutine uses this field.
 	cleared bool
 }
 
@@ -50,15 +51,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("takeover").
 		Watches(&corev1.Node{}, one, builder.WithPredicates(queue.Changed(marks))).
 		Watches(&v1alpha1.WindowsInstance{}, one, builder.WithPredicates(pinChanged())).
-		// A cluster may have no node any more, and what it had them with.
+		// The cluster may have no nodes any more, but still the leftovers.
 		WatchesRawSource(queue.AtStart()).
 		WithOptions(queue.Options()).
 		Complete(r)
 }
 
-// Reconcile deletes the remains, if no host needs them.
+// Reconcile deletes the leftovers once no host needs any.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	// The cache may be behind, and is asked only whether it is worth a look.
+	// The cache may be stale, and only decides whether a request is worthwhile.
 	needed, err := r.neededBy(ctx, r.Client)
 	if needed == "" && err == nil && !r.cleared {
 		needed, err = r.neededBy(ctx, r.Live)
@@ -88,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, err
 }
 
-// neededBy says which host may still depend on what is left; empty when none does.
+// neededBy returns a host that may still depend on the leftovers; empty if none does.
 func (r *Reconciler) neededBy(ctx context.Context, reader client.Reader) (string, error) {
 	var nodes corev1.NodeList
 	if err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}, client.UnsafeDisableDeepCopy); err != nil {
@@ -102,7 +103,7 @@ func (r *Reconciler) neededBy(ctx context.Context, reader client.Reader) (string
 	return "", nil
 }
 
-// delete deletes one object if it is there, and tells it.
+// delete deletes one existing object, and emits an event.
 func (r *Reconciler) delete(ctx context.Context, left leftover) error {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(left.kind)
@@ -119,8 +120,8 @@ func (r *Reconciler) delete(ctx context.Context, left leftover) error {
 	}
 	log.FromContext(ctx).Info("deleted an object that an older version of the operator left", "object",
 		left.String(), "it was", left.was)
-	// Related, so that each is an event of its own and not one more of a series.
-	own, _ := recorder.Operator(ctx, r.Live, r.Namespace) // its name is enough
+	// The related object makes each event separate, not part of a series.
+	own, _ := recorder.Operator(ctx, r.Live, r.Namespace) // the name is sufficient
 	r.Events.Eventf(own, object, corev1.EventTypeNormal, "LegacyObjectDeleted", "TakeOver",
 		"%s of an older version of the operator was deleted, because no node needs it any more. It was %s.", left, left.was)
 	return nil

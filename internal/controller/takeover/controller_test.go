@@ -34,7 +34,7 @@ const (
 	older = "10.19.0-1a2b3c4"
 )
 
-// fixture is a real API server with what an older operator has left there.
+// fixture is a real API server with the leftovers of a legacy operator.
 type fixture struct {
 	*takeover.Reconciler
 	t         *testing.T
@@ -71,7 +71,7 @@ func newFixture(t *testing.T) *fixture {
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			f.requests++
 			if _, ok := list.(*v1alpha1.WindowsInstanceList); ok {
-				return nil // there is no such definition here
+				return nil // this cluster lacks the definition
 			}
 			return c.List(ctx, list, options...)
 		},
@@ -97,7 +97,7 @@ func (f *fixture) create(object client.Object) {
 	})
 }
 
-// node makes a Windows Node with annotations.
+// node creates a Windows Node with annotations.
 func (f *fixture) node(name string, annotations map[string]string) *corev1.Node {
 	f.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
@@ -113,7 +113,7 @@ func (f *fixture) look() {
 	}
 }
 
-// there returns the remains that still exist.
+// there returns the leftovers that still exist.
 func (f *fixture) there() []string {
 	f.t.Helper()
 	var names []string
@@ -214,11 +214,11 @@ func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 	})
 }
 
-// the older operator was uninstalled, with or without its nodes.
+// the legacy operator was uninstalled, with or without its nodes.
 func TestWhatAnOlderOperatorHasLeftGoesAlsoWithoutNodes(t *testing.T) {
 	f := newFixture(t)
 	for _, object := range f.left[:4] {
-		// With the account, the cluster itself takes the token away.
+		// Deleting the account also deletes the token.
 		if err := f.admin.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}

@@ -15,24 +15,24 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// The names of windows-services-<version> cannot be foreseen, so that the right to delete ConfigMaps is that for all in
-// the operator's own namespace. All others are named.
+// The names of windows-services-<version> are unpredictable, so the right to delete ConfigMaps covers all
+// ConfigMaps in the operator's namespace. All other objects are named.
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;delete
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=windows-instance-config-daemon,verbs=get;delete
 // +kubebuilder:rbac:groups="",namespace=system,resources=serviceaccounts,resourceNames=windows-instance-config-daemon,verbs=get;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=system,resources=roles;rolebindings,resourceNames=windows-instance-config-daemon,verbs=get;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,resourceNames=windows-instance-config-daemon;system-wicd-nodes,verbs=get;delete
 
-// Names of what operators before version 12 have made.
+// Names of the objects of legacy operators.
 const (
-	agentName      = "windows-instance-config-daemon" // of their agent: account, credentials and rights
-	agentsName     = "system-wicd-nodes"              // the rights of all agents with certificates of their own
-	servicesPrefix = "windows-services-"              // followed by a version: what their agents were to configure
+	agentName      = "windows-instance-config-daemon" // of the agent: account, credentials and rights
+	agentsName     = "system-wicd-nodes"              // the rights of all agents with their own certificates
+	servicesPrefix = "windows-services-"              // followed by a version: the services that agents configured
 	lockName       = v1alpha1.OperatorName + "-lock"
 	hostKeysName   = "windows-ssh-host-keys"
 )
 
-// leftover is an object to be deleted, and what it was there for.
+// leftover is an object to delete, and the former purpose of the object.
 type leftover struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
@@ -41,7 +41,7 @@ type leftover struct {
 
 func (l leftover) String() string { return l.kind.Kind + " " + l.name }
 
-// leftovers returns all that may be there but the host keys: rights first, then credentials, then the rest.
+// leftovers returns all possible leftovers except the host keys: rights first, then credentials, then the rest.
 func (r *Reconciler) leftovers(ctx context.Context) ([]leftover, error) {
 	core, rbac := corev1.SchemeGroupVersion.WithKind, rbacv1.SchemeGroupVersion.WithKind
 	all := []leftover{
@@ -59,7 +59,7 @@ func (r *Reconciler) leftovers(ctx context.Context) ([]leftover, error) {
 	return append(all, services...), err
 }
 
-// services returns the ConfigMaps that the older operator has told its agents with.
+// services returns the ConfigMaps with the legacy operator's configuration of its agents.
 func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
 	var list corev1.ConfigMapList
 	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
@@ -75,8 +75,8 @@ func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
 	return found, nil
 }
 
-// tellsServices reports whether a ConfigMap is the older operator's windows-services-<version>, and not a user's with
-// such a name: it cannot be changed, and has two keys that are always there.
+// tellsServices reports whether a ConfigMap is the legacy operator's windows-services-<version>, and not a
+// user's with such a name. The legacy ConfigMap is immutable, and always has two keys.
 func tellsServices(object *corev1.ConfigMap) bool {
 	_, services := object.Data["services"]
 	_, files := object.Data["files"]
@@ -84,9 +84,9 @@ func tellsServices(object *corev1.ConfigMap) bool {
 		*object.Immutable && services && files
 }
 
-// clearHostKeys deletes the host keys that the older operator has noted, once each host that has one and is listed is
-// pinned by an instance. Else a host that nobody has reached since would be trusted at first contact again. It reports
-// whether nothing is left.
+// clearHostKeys deletes the host keys recorded by the legacy operator, once each listed host with a recorded
+// key is pinned by an instance. Otherwise a host that was not reached since would be trusted on first use
+// again. clearHostKeys reports whether nothing is left.
 func (r *Reconciler) clearHostKeys(ctx context.Context) (bool, error) {
 	noted := &corev1.ConfigMap{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: hostKeysName}, noted)
@@ -109,8 +109,8 @@ func (r *Reconciler) clearHostKeys(ctx context.Context) (bool, error) {
 		"the host keys, which are now in the status of the WindowsInstances"})
 }
 
-// mayBeNoted reports whether one of the entries may be that of an address. The older operator has noted names by their
-// addresses as well.
+// mayBeNoted reports whether any entry may belong to an address. The legacy operator also recorded DNS names
+// under their IP addresses.
 func mayBeNoted(address string, noted map[string]string) bool {
 	if _, ok := noted[address]; ok {
 		return true

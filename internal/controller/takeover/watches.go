@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// marks returns the annotations that record which version of the operator a host depends on.
+// marks returns the annotations that record the operator version required by a host.
 func marks(node *corev1.Node) [3]string {
 	return [3]string{
 		node.Annotations[v1alpha1.AnnotationVersion], node.Annotations[v1alpha1.AnnotationInstance],
@@ -16,7 +16,7 @@ func marks(node *corev1.Node) [3]string {
 	}
 }
 
-// pinChanged lets through that a host was pinned, or is no longer wanted.
+// pinChanged passes updates that pin the key of a host.
 func pinChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },

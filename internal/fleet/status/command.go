@@ -1,4 +1,4 @@
-// Package status is the command that shows the fleet, or one host.
+// Package status is the command that shows the status of the fleet, or of one host.
 package status
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/fleet"
 )
 
-// interval is how often the cluster is asked again while a command watches or waits.
+// interval is the interval between requests to the cluster while a command watches or waits.
 const interval = 2 * time.Second
 
 type command struct {
@@ -92,7 +92,7 @@ func (c *command) run(ctx context.Context, names []string) error {
 	return c.show(ctx, reader, names, c.Out)
 }
 
-// raw reports whether objects are printed as they are.
+// raw reports whether unmodified objects are printed.
 func (c *command) raw() bool { return c.output != "" && c.output != "wide" }
 
 func (c *command) namespace() string {
@@ -102,7 +102,7 @@ func (c *command) namespace() string {
 	return c.Namespace()
 }
 
-// read reads the fleet, and the instance that is named; nil if none is.
+// read reads the fleet, and the named instance; nil without a name.
 func (c *command) read(ctx context.Context, reader client.Reader, names []string) (fleet.Fleet, *fleet.Instance, error) {
 	f, err := fleet.Read(ctx, reader, c.namespace())
 	if err != nil || len(names) == 0 {
@@ -140,7 +140,7 @@ func (c *command) show(ctx context.Context, reader client.Reader, names []string
 	return v.one(out, f, *one, events)
 }
 
-// objects prints the WindowsInstances as the API server has them.
+// objects prints the WindowsInstances as returned by the API server.
 func (c *command) objects(out io.Writer, f fleet.Fleet, one *fleet.Instance) error {
 	*c.print.OutputFormat = c.output
 	printer, err := c.print.ToPrinter()
@@ -158,7 +158,7 @@ func (c *command) objects(out io.Writer, f fleet.Fleet, one *fleet.Instance) err
 	return printer.PrintObj(list, out)
 }
 
-// await waits until a condition holds for the instances. Its error says for which it does not.
+// await waits until a condition holds for the instances. The error lists the remaining instances.
 func (c *command) await(ctx context.Context, reader client.Reader, names []string) error {
 	timeout := c.Clock.NewTimer(c.timeout)
 	defer timeout.Stop()

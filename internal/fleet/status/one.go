@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// one prints all that is known of an instance.
+// one prints all data of an instance.
 func (v view) one(out io.Writer, f fleet.Fleet, i fleet.Instance, events []corev1.Event) error {
 	var sections []string
 	for _, lines := range [][]string{v.head(f, i), v.failure(i), v.timeline(i), v.events(events)} {
@@ -57,7 +57,7 @@ func (v view) head(f fleet.Fleet, i fleet.Instance) []string {
 	return append(lines, v.work(f, i)...)
 }
 
-// work is what is being done with the host.
+// work describes the current work on the host.
 func (v view) work(f fleet.Fleet, i fleet.Instance) []string {
 	var lines []string
 	if step := i.Status.Step; step != nil {
@@ -91,7 +91,7 @@ func sourceObject(i fleet.Instance) string {
 	return "ConfigMap windows-instances, key " + i.Spec.Source.ConfigMapKey
 }
 
-// failure is the last change of a node in service that has failed.
+// failure describes the last failed change of a node in service.
 func (v view) failure(i fleet.Instance) []string {
 	failed := i.Status.FailedChange
 	if failed == nil {
@@ -110,7 +110,7 @@ func (v view) failure(i fleet.Instance) []string {
 	return lines
 }
 
-// timeline is how the conditions came to be what they are: each with the time between it and the one before.
+// timeline lists the transitions of the conditions, each with the time since the previous transition.
 func (v view) timeline(i fleet.Instance) []string {
 	conditions := fleet.Transitions(i)
 	if len(conditions) == 0 {
@@ -130,10 +130,10 @@ func (v view) timeline(i fleet.Instance) []string {
 	return lines
 }
 
-// mostEvents is how many events are shown: the latest.
+// mostEvents is the maximum number of events shown: the latest events.
 const mostEvents = 10
 
-// longestEvent is the length of an event's message, which may quote a host, in bytes.
+// longestEvent is the maximum length of an event's message, which may quote a host, in bytes.
 const longestEvent = 2000
 
 func (v view) events(events []corev1.Event) []string {
@@ -156,5 +156,5 @@ func (v view) events(events []corev1.Event) []string {
 	return lines
 }
 
-// moment is a time as it stands in messages of the operator.
+// moment formats a time as in messages of the operator.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }

@@ -27,7 +27,7 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: before(since)}
 }
 
-// worker is an instance that works.
+// worker returns a working instance.
 func worker(number int) fleet.Instance {
 	name := fmt.Sprintf("win-%d", number)
 	return fleet.Instance{WindowsInstance: v1alpha1.WindowsInstance{
@@ -49,7 +49,7 @@ func worker(number int) fleet.Instance {
 	}}
 }
 
-// in is an instance that something stands in the way of.
+// in returns an instance with a False condition.
 func in(i fleet.Instance, kind, reason, message, next string) fleet.Instance {
 	i.Status.Summary, i.Status.NextAction = reason, next
 	i.Status.Conditions = append(i.Status.Conditions[:1:1], condition(kind, "False", reason, message, 5*time.Minute))

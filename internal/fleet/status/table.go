@@ -14,22 +14,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/fleet"
 )
 
-// view is how a fleet is shown.
+// view is the layout of the output.
 type view struct {
 	now       time.Time
-	width     int // columns of the terminal; 0 without one
+	width     int // columns of the terminal; 0 without a terminal
 	wide      bool
 	noHeaders bool
 	// namespaces adds a column.
 	namespaces bool
-	// absence says that no operator is at work.
+	// absence is the warning that no operator is running.
 	absence string
-	// place is where the hosts are looked for, as the end of a sentence.
+	// place is the searched namespace, as the end of a sentence.
 	place string
 }
 
-// table prints a row for each instance; below it, unless it is wide, why those that are not settled are not, and what
-// the gate does.
+// table prints a row for each instance. Unless the output is wide, the reasons of unsettled instances and the
+// state of the disruption policy follow.
 func (v view) table(out io.Writer, f fleet.Fleet) error {
 	if len(f.Instances) == 0 {
 		why := "There are no Windows hosts" + v.place +
@@ -81,13 +81,14 @@ func (v view) rows(f fleet.Fleet) *metav1.Table {
 	return table
 }
 
-// dispensable are the columns that a narrow terminal does without, the first one first. Of one host all is shown.
+// dispensable lists the columns that are removed on a narrow terminal, in order. The output for one host shows
+// all data.
 var dispensable = []string{"Source", "Address", "Version", "Node"}
 
 // gap is the space between two columns.
 const gap = 3
 
-// narrow takes columns away until the table fits into a terminal, or none is left that it could do without.
+// narrow removes dispensable columns until the table fits into a terminal, or no such column is left.
 func narrow(table *metav1.Table, width int) {
 	for _, name := range dispensable {
 		if tableWidth(table) <= width {
@@ -116,11 +117,11 @@ func tableWidth(table *metav1.Table) int {
 	return sum
 }
 
-// digits are what times, addresses and attempts differ in.
+// digits matches the variable parts of times, addresses and attempts.
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// reasons are paragraphs about the instances that are not settled. Those that are in one state, with the same thing to
-// be done next but for its time or its address, share one: it says what is next for the first of them.
+// reasons returns paragraphs about the unsettled instances. Instances in the same state share a paragraph if
+// their next actions differ only in numbers. The paragraph shows the next action of the first instance.
 func (v view) reasons(f fleet.Fleet) []string {
 	type group struct{ state, next string }
 	var order []group
@@ -149,7 +150,7 @@ func (v view) reasons(f fleet.Fleet) []string {
 	return paragraphs
 }
 
-// mostNamed is how many instances in one state are named.
+// mostNamed is the maximum number of named instances in one state.
 const mostNamed = 5
 
 func listed(names []string) string {
@@ -159,7 +160,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// gate says what is disturbed now, and what may be.
+// gate returns paragraphs about current and allowed disruptions.
 func (v view) gate(f fleet.Fleet) []string {
 	var paragraphs []string
 	for _, policy := range f.Policies {
@@ -189,7 +190,7 @@ func build(i fleet.Instance) string {
 	return i.Status.Host.Build
 }
 
-// turn says whether an instance is being disturbed, or waits for its turn.
+// turn describes whether an instance is being disrupted, or waits for a disruption slot.
 func turn(f fleet.Fleet, i fleet.Instance) string {
 	if entry := f.Disturbance(i); entry != nil {
 		return string(entry.Cause)
@@ -207,7 +208,7 @@ func orNone(text string) string {
 	return text
 }
 
-// unsettled are the names of the instances for which something does not hold.
+// unsettled returns the names of the instances that do not satisfy the predicate.
 func unsettled(instances []fleet.Instance, holds func(fleet.Instance) bool) []string {
 	var names []string
 	for _, i := range instances {

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// wrapped breaks a text into lines of at most so many characters, between words, and puts the indent before each. A
-// width of 0 leaves it on one line.
+// wrapped breaks a text between words into indented lines of at most width characters. A width of 0 keeps the
+// text on one line.
 func wrapped(text, indent string, width int) string {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -24,7 +24,7 @@ func wrapped(text, indent string, width int) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// hanging is wrapped, with the first line after a label instead of the indent.
+// hanging is like wrapped, with a label instead of the indent in the first line.
 func hanging(label, text string, width int) string {
 	indent := strings.Repeat(" ", len(label))
 	body := wrapped(text, indent, width)

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// follow prints the view whenever it has changed, until the context is done. A request that fails is said and made
-// again: an API server that restarts ends no watch.
+// follow prints the view after each change, until the context is done. A failed request is reported and
+// retried: a restart of the API server does not end the watch.
 func (c *command) follow(ctx context.Context, reader client.Reader, names []string) error {
 	before := ""
 	for first := true; ; first = false {

@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/fleet"
 )
 
-// scene is the command before a cluster whose API server can be away.
+// scene is the command with a cluster that can simulate an outage of its API server.
 type scene struct {
 	*testing.T
 	*command
@@ -34,7 +34,7 @@ type scene struct {
 	out  bytes.Buffer
 }
 
-// Write takes what the command prints.
+// Write records the output of the command.
 func (s *scene) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *scene) setAway(away bool) {
 	s.away = away
 }
 
-// until lets time pass until the output has some words.
+// until steps the clock until the output contains some words.
 func (s *scene) until(words string) {
 	s.Helper()
 	has := func() bool {
@@ -141,7 +141,7 @@ func TestWaitingEndsWhenTheConditionHoldsForAll(t *testing.T) {
 			}
 			return
 		case <-time.After(time.Millisecond):
-			s.clock.Step(interval / 100) // the limit comes much later than the change
+			s.clock.Step(interval / 100) // the timeout is much later than the change
 		}
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/fleet"
 )
 
-// WriteTable writes what the command prints of a fleet, for a file.
+// WriteTable writes the command's output for a fleet to a file.
 func WriteTable(out io.Writer, f fleet.Fleet, now time.Time) error {
 	return view{now: now}.table(out, f)
 }
 
-// WriteOne writes what the command prints of one instance, for a file.
+// WriteOne writes the command's output for one instance to a file.
 func WriteOne(out io.Writer, f fleet.Fleet, i fleet.Instance, events []corev1.Event, now time.Time) error {
 	return view{now: now}.one(out, f, i, events)
 }

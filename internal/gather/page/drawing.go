@@ -13,25 +13,25 @@ import (
 	"github.com/windows-machine-config/wmco/internal/fleet"
 )
 
-// The measures of a drawing, in its own units.
+// The measures of a drawing, in units of the drawing.
 const (
-	left      = 110.0 // where the time begins: the names of the conditions are before it
+	left      = 110.0 // start of the time axis, after the names of the conditions
 	right     = 950.0
 	laneTop   = 12.0
 	laneStep  = 24.0
 	barHeight = 16.0
-	// letter is the width of a letter, at most.
+	// letter is the maximum width of a letter.
 	letter = 7.0
-	// between is the least distance of two marks of the axis.
+	// between is the minimum distance between two marks of the axis.
 	between = 70.0
 )
 
-// lanes are the conditions in the order in which they become True.
+// lanes lists the conditions in the order of becoming True.
 var lanes = []string{v1alpha1.ConditionReachable, v1alpha1.ConditionSupported, v1alpha1.ConditionPrepared,
 	v1alpha1.ConditionInstalled, v1alpha1.ConditionJoined, v1alpha1.ConditionNetworkReady, v1alpha1.ConditionReady,
 	v1alpha1.ConditionUpToDate}
 
-// drawing is the timeline of a host: a lane for each condition, one for the events, and the axis.
+// drawing is the timeline of a host: a lane for each condition, a lane for the events, and the axis.
 type drawing struct {
 	Height, Axis, Events, TextUp string
 	Lanes                        []lane
@@ -40,7 +40,7 @@ type drawing struct {
 	Label                        string
 }
 
-// lane shows since when a condition is what it is. What it was before is not known.
+// lane shows the time since a condition has its current status. Earlier states are unknown.
 type lane struct {
 	Name, Y, TextY, BarY           string
 	Begin, From, Length            string
@@ -52,7 +52,7 @@ type tick struct{ X, Label, Anchor string }
 
 type mark struct{ X, Class, Tip string }
 
-// scale places times on the axis. It is logarithmic: the last minutes have as much room as the days before.
+// scale maps times to the axis. The scale is logarithmic: the last minutes are as wide as the days before.
 type scale struct {
 	now   time.Time
 	total time.Duration
@@ -106,7 +106,7 @@ func (s scale) lane(c metav1.Condition, at float64) lane {
 	if c.Status != metav1.ConditionTrue {
 		l.Text = fmt.Sprintf("%s: %s for %s", c.Status, c.Reason, fleet.Age(s.now, c.LastTransitionTime.Time))
 	}
-	// A text has its place in the bar, or before it if the bar is short.
+	// The text is inside the bar, or before the bar if the bar is short.
 	l.TextX, l.Anchor, l.In = number(from+6), "start", "inside"
 	if right-from < letter*float64(len(l.Text))+12 {
 		l.TextX, l.Anchor, l.In = number(from-6), "end", "outside"
@@ -114,7 +114,7 @@ func (s scale) lane(c metav1.Condition, at float64) lane {
 	return l
 }
 
-// marked are the ages that the axis may show.
+// marked lists the ages that the axis may show.
 var marked = []struct {
 	age   time.Duration
 	label string
@@ -124,7 +124,7 @@ var marked = []struct {
 	{30 * 24 * time.Hour, "30 d"}, {90 * 24 * time.Hour, "90 d"}, {365 * 24 * time.Hour, "1 y"},
 }
 
-// ticks are the marks of the axis: its ends, and as many ages between them as have room.
+// ticks returns the marks of the axis: both ends, and as many ages between them as fit.
 func (s scale) ticks() []tick {
 	ticks := []tick{{X: number(left), Label: moment(s.now.Add(-s.total)), Anchor: "start"}}
 	last := right

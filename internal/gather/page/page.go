@@ -1,4 +1,4 @@
-// Package page draws a fleet as one HTML page, which needs nothing else: no script, no image, no font, no network.
+// Package page draws a fleet as one self-contained HTML page: no script, no image, no font, no network.
 package page
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// Input is what the page shows.
+// Input is the content of the page.
 type Input struct {
 	Now   time.Time
 	Fleet fleet.Fleet
-	// Nodes are the Nodes of the cluster, by name, as far as they could be read.
+	// Nodes holds the Nodes of the cluster by name, as far as readable.
 	Nodes map[string]corev1.Node
-	// Hosts are those that have a section of their own, in the order of the fleet.
+	// Hosts holds the hosts with a section in the page, in the order of the fleet.
 	Hosts []Host
-	// Gaps are what could not be read.
+	// Gaps lists the unreadable data.
 	Gaps []string
 }
 
-// Host is what is known of one host besides its WindowsInstance.
+// Host holds the data of one host besides its WindowsInstance.
 type Host struct {
 	Instance fleet.Instance
 	Events   []corev1.Event
-	// Files are in the archive: each has its path from the page.
+	// Files lists the files in the archive by their paths relative to the page.
 	Files []string
 }
 
@@ -44,7 +44,7 @@ var page = template.Must(template.New("page").Parse(source))
 // Write writes the page.
 func Write(out io.Writer, in Input) error { return page.Execute(out, viewOf(in)) }
 
-// view is what the template reads.
+// view is the input of the template.
 type view struct {
 	When      string
 	Total     int
@@ -58,7 +58,7 @@ type view struct {
 	Namespace bool
 }
 
-// problem is a host that something is wrong with, and a sentence about that.
+// problem is a host with a problem, and a sentence that describes the problem.
 type problem struct{ Name, Link, State, Why string }
 
 type row struct {
@@ -109,7 +109,7 @@ func viewOf(in Input) view {
 
 func key(i fleet.Instance) string { return i.Namespace + "/" + i.Name }
 
-// sort puts an instance that something is wrong with into one of the lists at the top.
+// sort adds an instance with a problem to one of the lists at the top.
 func (v *view) sort(in Input, i fleet.Instance, r row) {
 	health, why := in.health(i)
 	p := problem{Name: i.Name, Link: r.Link, State: r.State, Why: strings.TrimPrefix(plain(why), r.State+": ")}
@@ -191,7 +191,7 @@ func facts(in Input, i fleet.Instance) []fact {
 	return known(list)
 }
 
-// nodeState is the name of an instance's Node, and what its kubelet says.
+// nodeState returns the name of an instance's Node, and its state as reported by the kubelet.
 func nodeState(in Input, i fleet.Instance) string {
 	name := fleet.NodeName(i)
 	node, there := in.Nodes[name]
@@ -223,7 +223,7 @@ func failure(i fleet.Instance) []fact {
 	return known(list)
 }
 
-// known leaves out what has no value, and makes each value one line.
+// known removes facts without a value, and converts each value to one line.
 func known(list []fact) []fact {
 	var kept []fact
 	for _, f := range list {
@@ -234,7 +234,8 @@ func known(list []fact) []fact {
 	return kept
 }
 
-// mostEvents is how many events of a host are in the page: the latest. The others are in the archive.
+// mostEvents is the maximum number of events of a host in the page: the latest events. The archive contains all
+// events.
 const mostEvents = 50
 
 func eventOf(e corev1.Event) event {
@@ -249,7 +250,7 @@ func eventOf(e corev1.Event) event {
 	return shown
 }
 
-// longest is the length of a text that may quote a host, in bytes.
+// longest is the maximum length of a text that may quote a host, in bytes.
 const longest = 2000
 
 func plain(foreign string) string { return text.Plain(foreign, longest) }

@@ -22,7 +22,7 @@ var now = time.Date(2026, 3, 1, 14, 30, 0, 0, time.UTC)
 
 func before(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
-// host is an instance that works since so long.
+// host returns an instance that has been working for the given age.
 func host(number int, age time.Duration) fleet.Instance {
 	name := fmt.Sprintf("win-%d", number)
 	i := fleet.Instance{WindowsInstance: v1alpha1.WindowsInstance{
@@ -40,7 +40,7 @@ func host(number int, age time.Duration) fleet.Instance {
 	return i
 }
 
-// fails makes a condition of an instance False.
+// fails sets a condition of an instance to False.
 func fails(i fleet.Instance, kind, reason, message string) fleet.Instance {
 	i.Status.Summary, i.Status.NextAction = reason, "Somebody does something."
 	i.Status.Conditions = slices.Clone(i.Status.Conditions)
@@ -81,7 +81,7 @@ func sample() Input {
 	return in
 }
 
-// written is the page as a browser's parser understands it.
+// written returns the page as parsed by a browser's parser.
 func written(t *testing.T, in Input) *html.Node {
 	t.Helper()
 	var out bytes.Buffer
@@ -104,7 +104,7 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// elements are those with a name, or with an id if the name begins with #.
+// elements returns the elements with a name, or with an id if the name begins with #.
 func elements(below *html.Node, name string) []*html.Node {
 	var found []*html.Node
 	for n := range below.Descendants() {

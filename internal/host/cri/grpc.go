@@ -1,6 +1,6 @@
-// Package cri asks a container runtime over a connection by the container runtime interface: for its status, for its
-// pods, and to end one. Who calls it opens the connection: a named pipe on Windows. So it runs on any system, and
-// test/containerd shows it with the real containerd.
+// Package cri calls a container runtime through the container runtime interface to query the status and the pods,
+// and to end a pod. The caller opens the connection, a named pipe on Windows. Therefore the package runs on every
+// system, and test/containerd tests it with the real containerd.
 package cri
 
 import (
@@ -18,13 +18,13 @@ import (
 // runtimeService is the gRPC service of the container runtime interface.
 const runtimeService = "http://container-runtime/runtime.v1.RuntimeService/"
 
-// answerLimit is how long an answer of a container runtime may be, in bytes: as for the kubelet. A status with its
-// conditions has a few hundred, a list of pods has all their annotations.
+// answerLimit is the maximum size of a response of a container runtime in bytes, the same limit as in the kubelet. A
+// status with its conditions has a few hundred bytes. A list of pods contains all annotations.
 const answerLimit = 16 << 20
 
-// overConnection returns an HTTP/2 client that has this one connection. gRPC is HTTP/2 with a length before each
-// message: for a few small calls the standard library does, and the agent that goes to every host is 6 MB
-// smaller than with the gRPC library. Source: "gRPC over HTTP2", doc/PROTOCOL-HTTP2.md of grpc/grpc.
+// overConnection returns an HTTP/2 client that uses only the given connection. gRPC is HTTP/2 with a length before
+// each message. The standard library suffices for a few small calls. Without the gRPC library, the agent, which is
+// copied to every host, is 6 MB smaller. Source: "gRPC over HTTP2", doc/PROTOCOL-HTTP2.md of grpc/grpc.
 func overConnection(ctx context.Context, connection net.Conn) (client *http.Client, end func(), err error) {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
@@ -32,7 +32,8 @@ func overConnection(ctx context.Context, connection net.Conn) (client *http.Clie
 		Protocols:   &protocols,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return connection, nil },
 	}
-	// A client of the transport's pool may dial again for the second call, before the pool has the connection back.
+	// A client with the transport's pool may dial again for the second call, before the connection is back in the
+	// pool.
 	only, err := transport.NewClientConn(ctx, "http", "container-runtime:80")
 	if err != nil {
 		return nil, nil, err
@@ -41,13 +42,13 @@ func overConnection(ctx context.Context, connection net.Conn) (client *http.Clie
 		Transport:     only,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return client, func() { _ = only.Close() }, nil // the connection is closed by its owner, too
+	return client, func() { _ = only.Close() }, nil // the owner also closes the connection
 }
 
-// talk calls a container runtime over a connection, which it closes when the calls are made or ctx ends.
+// talk runs calls with a client for the connection, and closes the connection after the calls or when ctx ends.
 func talk(ctx context.Context, connection net.Conn, calls func(*http.Client) error) error {
 	defer connection.Close()
-	// The client greets the server at once, and ctx does not end that.
+	// The client starts the handshake immediately, and the end of ctx does not interrupt it.
 	stop := context.AfterFunc(ctx, func() { _ = connection.Close() })
 	defer stop()
 	client, end, err := overConnection(ctx, connection)
@@ -58,12 +59,12 @@ func talk(ctx context.Context, connection net.Conn, calls func(*http.Client) err
 	return calls(client)
 }
 
-// call calls a method that needs no arguments, and returns the answer's message.
+// call calls a method without arguments and returns the message of the response.
 func call(ctx context.Context, client *http.Client, method string) ([]byte, error) {
 	return callWith(ctx, client, method, nil)
 }
 
-// callWith calls a method with a message.
+// callWith calls a method with a message and returns the message of the response.
 func callWith(ctx context.Context, client *http.Client, method string, arguments []byte) ([]byte, error) {
 	framed := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(arguments))) //nolint:gosec // G115: a request has a few bytes
 	content := bytes.NewReader(append(framed, arguments...))
@@ -77,7 +78,7 @@ func callWith(ctx context.Context, client *http.Client, method string, arguments
 	if err != nil {
 		var request *url.Error
 		if errors.As(err, &request) {
-			err = request.Err // the address in it is made up
+			err = request.Err // the address in the error is artificial
 		}
 		return nil, err
 	}
@@ -89,14 +90,14 @@ func callWith(ctx context.Context, client *http.Client, method string, arguments
 	return message(response, body)
 }
 
-// message takes the message out of a whole answer.
+// message extracts the message from a complete response.
 func message(response *http.Response, body []byte) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answers HTTP %s: it does not support gRPC", response.Status)
 	}
 	trailer := response.Trailer
 	if trailer.Get("Grpc-Status") == "" {
-		trailer = response.Header // an answer without a message
+		trailer = response.Header // a response without a message
 	}
 	if code := trailer.Get("Grpc-Status"); code != "0" {
 		return nil, fmt.Errorf("it answers with the gRPC status %q: %s", code, trailer.Get("Grpc-Message"))

@@ -11,18 +11,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Numbers of fields in the container runtime interface.
-// Source: k8s.io/cri-api, pkg/apis/runtime/v1/api.proto; the test compares them with it.
+// Field numbers in the container runtime interface.
+// Source: k8s.io/cri-api, pkg/apis/runtime/v1/api.proto; the tests verify the numbers.
 const (
 	listItems         = 1 // ListPodSandboxResponse.items
 	sandboxID         = 1 // PodSandbox.id
 	sandboxMetadata   = 2 // PodSandbox.metadata
 	metadataName      = 1 // PodSandboxMetadata.name
 	metadataNamespace = 3 // PodSandboxMetadata.namespace
-	requestSandboxID  = 1 // StopPodSandboxRequest.pod_sandbox_id, and RemovePodSandboxRequest's
+	requestSandboxID  = 1 // StopPodSandboxRequest.pod_sandbox_id, also of RemovePodSandboxRequest
 )
 
-// Sandboxes asks a container runtime over a connection, which it closes.
+// Sandboxes lists the pods of a container runtime over a connection and closes the connection.
 func Sandboxes(ctx context.Context, connection net.Conn) (found []host.Sandbox, err error) {
 	err = talk(ctx, connection, func(client *http.Client) error {
 		answer, err := call(ctx, client, "ListPodSandbox")
@@ -58,9 +58,10 @@ func readSandbox(message []byte) (found host.Sandbox) {
 	return found
 }
 
-// EndSandbox stops and removes a sandbox over a connection, which it closes. The runtime takes both requests also for a
-// sandbox that is not there. Stopping ends its containers at once, without the grace period of the pod: the drain gave
-// one to the pods that it evicted, and leaves those that every node has, which must expect that a node goes off.
+// EndSandbox stops and removes a sandbox over a connection and closes the connection. The runtime also accepts both
+// requests for a missing sandbox. The stop ends the containers immediately, without the grace period of the pod.
+// Evicted pods have already received their grace period from the drain. The remaining pods are DaemonSet pods, which
+// must tolerate the loss of a node.
 func EndSandbox(ctx context.Context, connection net.Conn, id string) error {
 	request := protowire.AppendString(protowire.AppendTag(nil, requestSandboxID, protowire.BytesType), id)
 	return talk(ctx, connection, func(client *http.Client) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// sandboxServer is a container runtime that notes what it is asked.
+// sandboxServer is a container runtime that records its requests.
 type sandboxServer struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	items []*runtimeapi.PodSandbox
@@ -37,7 +37,7 @@ func (s *sandboxServer) RemovePodSandbox(_ context.Context, r *runtimeapi.Remove
 	return &runtimeapi.RemovePodSandboxResponse{}, nil
 }
 
-// The calls are compared with the library and the types of Kubernetes.
+// The library and the types of Kubernetes verify the calls.
 func TestSandboxes(t *testing.T) {
 	t.Run("all pods are listed, in any state and with any number of annotations", func(t *testing.T) {
 		long := map[string]string{"kubernetes.io/config": strings.Repeat("x", 2<<20)}

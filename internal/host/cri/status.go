@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Status asks a container runtime over a connection, which it closes: Version, and Status for the condition
-// RuntimeReady.
+// Status calls Version and Status of a container runtime over a connection, evaluates the condition RuntimeReady,
+// and closes the connection.
 func Status(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error) {
 	var version, status []byte
 	err := talk(ctx, connection, func(client *http.Client) (err error) {
@@ -39,8 +39,8 @@ func Status(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error
 	return answer, nil
 }
 
-// Numbers of fields in the container runtime interface.
-// Source: k8s.io/cri-api, pkg/apis/runtime/v1/api.proto; the test compares them with it.
+// Field numbers in the container runtime interface.
+// Source: k8s.io/cri-api, pkg/apis/runtime/v1/api.proto; the tests verify the numbers.
 const (
 	versionRuntimeName    = 2 // VersionResponse.runtime_name
 	versionRuntimeVersion = 3 // VersionResponse.runtime_version
@@ -51,7 +51,7 @@ const (
 	runtimeReadyCondition = "RuntimeReady"
 )
 
-// runtimeReady reads the condition of that name from a StatusResponse.
+// runtimeReady returns the condition RuntimeReady of a StatusResponse.
 func runtimeReady(response []byte) bool {
 	for _, status := range fields(response) {
 		if status.number != responseStatus {
@@ -85,7 +85,7 @@ type field struct {
 	varint uint64
 }
 
-// fields takes a message apart; what follows a damaged field is left out.
+// fields parses a message up to the first damaged field.
 func fields(message []byte) []field {
 	var found []field
 	for len(message) > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// runtimeServer is a container runtime with these conditions.
+// runtimeServer is a container runtime with the given conditions.
 type runtimeServer struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	conditions []*runtimeapi.RuntimeCondition
@@ -30,7 +30,7 @@ func (s *runtimeServer) Status(context.Context, *runtimeapi.StatusRequest) (*run
 	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: s.conditions}}, s.failure
 }
 
-// oneConnection is a listener that has one connection.
+// oneConnection is a listener for a single connection.
 type oneConnection struct {
 	connections chan net.Conn
 	closed      chan struct{}
@@ -47,7 +47,7 @@ func (l *oneConnection) Accept() (net.Conn, error) {
 func (l *oneConnection) Close() error   { close(l.closed); return nil }
 func (l *oneConnection) Addr() net.Addr { return &net.UnixAddr{} }
 
-// serve returns a connection to the runtime.
+// serve starts the runtime and returns a connection to it.
 func serve(t *testing.T, runtime runtimeapi.RuntimeServiceServer) net.Conn {
 	t.Helper()
 	client, server := connected(t)
@@ -60,8 +60,8 @@ func serve(t *testing.T, runtime runtimeapi.RuntimeServiceServer) net.Conn {
 	return client
 }
 
-// connected returns the two ends of a connection. Unlike those of net.Pipe both may be written to before anybody reads,
-// as with a pipe of Windows: HTTP/2 begins so.
+// connected returns the two ends of a connection. Unlike with net.Pipe, both ends accept writes before the peer
+// reads, like a Windows pipe. HTTP/2 requires this behavior at its start.
 func connected(t *testing.T) (client, server net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,17 +9,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// defenderPath is the program of Microsoft Defender Antivirus on a fresh server.
+// defenderPath is the executable of Microsoft Defender Antivirus on a fresh server.
 const defenderPath = `C:\Program Files\Windows Defender\` + host.DefenderProgram
 
-// defender is what Microsoft Defender Antivirus keeps. The machine's lock guards it.
+// defender is the state of Microsoft Defender Antivirus, guarded by the machine's lock.
 type defender struct {
 	exclusions []host.Exclusion
-	refuses    bool // changes
-	hides      bool // exclusions
+	refuses    bool // rejects changes
+	hides      bool // hides exclusions
 }
 
-// antivirus is host.Antivirus for one process.
+// antivirus implements host.Antivirus for one process.
 type antivirus struct{ p *Process }
 
 func (a antivirus) AtWork(ctx context.Context) (atWork bool, err error) {
@@ -62,8 +62,8 @@ func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion
 	})
 }
 
-// readExclusions returns the error of a list of the exclusions, which changes read first. It is a property of the one
-// instance of a class of WMI.
+// readExclusions returns the error of reading the exclusions; changes read the list first. The list is a property of
+// the single instance of a WMI class.
 func (m *Machine) readExclusions() error {
 	switch {
 	case !m.defenderAtWork():
@@ -74,7 +74,7 @@ func (m *Machine) readExclusions() error {
 	return m.faults.readList(AntivirusList, 1)
 }
 
-// change changes the exclusions. What is done has a word for the journal, and none when there was nothing to do.
+// change modifies the exclusions. do returns a verb for the journal, or an empty string if nothing changed.
 func (a antivirus) change(ctx context.Context, method string, exclusion host.Exclusion,
 	do func(d *defender, known bool) string) error {
 	return a.p.do(ctx, "Antivirus", method, exclusion.Value, func(m *Machine) error {
@@ -101,14 +101,15 @@ func (m *Machine) admitsExclusion(exclusion host.Exclusion) error {
 	return nil
 }
 
-// Exclusions are what Microsoft Defender Antivirus does not scan, at work or not. They outlive reboots.
+// Exclusions returns the exclusions of Microsoft Defender Antivirus, active or not. Exclusions persist across
+// reboots.
 func (m *Machine) Exclusions() []host.Exclusion {
 	m.lock()
 	defer m.unlock()
 	return slices.Clone(m.defender.exclusions)
 }
 
-// DefenderRefuses makes Defender refuse changes of its exclusions, as tamper protection does, until it is mended.
+// DefenderRefuses makes Defender reject changes of its exclusions, as tamper protection does, until mend is called.
 func (m *Machine) DefenderRefuses() (mend func()) {
 	m.lock()
 	defer m.unlock()
@@ -120,8 +121,7 @@ func (m *Machine) DefenderRefuses() (mend func()) {
 	}
 }
 
-// DefenderHidesExclusions makes Defender show its exclusions to nobody, as the policy HideExclusionsFromLocalAdmins
-// does.
+// DefenderHidesExclusions makes Defender hide its exclusions, as the policy HideExclusionsFromLocalAdmins does.
 func (m *Machine) DefenderHidesExclusions() {
 	m.lock()
 	defer m.unlock()

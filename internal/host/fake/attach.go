@@ -7,23 +7,23 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// attachFault is a Host Networking Service that is slow to attach endpoints to the machine.
+// attachFault simulates a Host Networking Service that is slow to attach endpoints to the machine.
 type attachFault struct {
-	refused int // attempts that fail
-	hidden  int // lists after them that do not show that an endpoint is attached
+	refused int // number of attempts that fail
+	hidden  int // number of later lists that do not show attachments
 }
 
 var errWrongDisk = errors.New("the wrong diskette is in the drive (0x80070022)")
 
-// SlowsAttachment lets the next attempts to attach an endpoint fail, as HNS does after it created the endpoint, and the
-// lists after the attachment not show it.
+// SlowsAttachment makes the next attempts to attach an endpoint fail, as HNS does after creating the endpoint. The
+// given number of lists after the attachment do not show it.
 func (m *Machine) SlowsAttachment(refused, hidden int) {
 	m.lock()
 	defer m.unlock()
 	m.faults.attach = attachFault{refused, hidden}
 }
 
-// refuseAttach returns the error of an attempt that fails on request.
+// refuseAttach returns the simulated error of an attempt.
 func (m *Machine) refuseAttach() error {
 	if m.faults.attach.refused == 0 {
 		return nil
@@ -32,7 +32,7 @@ func (m *Machine) refuseAttach() error {
 	return errWrongDisk
 }
 
-// shownEndpoints returns the endpoints as Windows lists them now.
+// shownEndpoints returns the endpoints as currently listed by Windows.
 func (m *Machine) shownEndpoints() []host.HNSEndpoint {
 	list := slices.Clone(m.endpoints)
 	hides := m.faults.attach.hidden > 0 && slices.ContainsFunc(list, func(e host.HNSEndpoint) bool { return e.Attached })

@@ -7,15 +7,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// SetClockOffset sets the machine's clock ahead of the true time, or behind for a negative offset.
+// SetClockOffset sets the offset of the machine's clock from the true time. A positive offset is ahead.
 func (m *Machine) SetClockOffset(offset time.Duration) { m.clockOffset.Store(int64(offset)) }
 
-// Clock returns a clock as the machine shows it: off by the machine's offset.
+// Clock returns a clock with the machine's offset.
 func (m *Machine) Clock(actual clock.WithTicker) clock.WithTicker {
 	return machineClock{actual, &m.clockOffset}
 }
 
-// machineClock measures durations as its original does, and shows another time.
+// machineClock measures durations like the underlying clock and returns times with an offset.
 type machineClock struct {
 	clock.WithTicker
 	offset *atomic.Int64

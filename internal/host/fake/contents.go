@@ -7,7 +7,7 @@ import (
 	"weak"
 )
 
-// ContentStore keeps file contents once for all machines that share it. Contents without a file are freed.
+// ContentStore deduplicates file contents of all machines that share the store. Contents without a file are freed.
 type ContentStore struct {
 	mu       sync.Mutex
 	contents map[digest]weak.Pointer[content]
@@ -15,18 +15,18 @@ type ContentStore struct {
 
 type digest [sha256.Size]byte
 
-// content is the unchangeable content of any number of files.
+// content is the immutable content of any number of files.
 type content struct {
 	data []byte
 	sum  digest
 }
 
-// NewContentStore makes an empty store.
+// NewContentStore returns an empty store.
 func NewContentStore() *ContentStore {
 	return &ContentStore{contents: map[digest]weak.Pointer[content]{}}
 }
 
-// intern returns the one content with this data, which the store owns from now on.
+// intern returns the unique content with this data. The store takes ownership of data.
 func (s *ContentStore) intern(data []byte) *content {
 	sum := digest(sha256.Sum256(data))
 	s.mu.Lock()

@@ -20,12 +20,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
-// resultsFile is what docs/verified/results.md says of the machine in memory.
+// resultsFile contains the results of the machine in memory for docs/verified/results.md.
 const resultsFile = "../../../docs/verified/fake.json"
 
 var update = flag.Bool("update", false, "write the results of the contract suite to docs/verified/fake.json")
 
-// contractPrograms returns the programs that the contract suite wants, and one whose host it uses.
+// contractPrograms returns the programs for the contract suite, and one that provides its host.
 func contractPrograms(hosts chan<- *Process) programs {
 	return programs{
 		"idle":    idle,
@@ -42,7 +42,7 @@ func contractPrograms(hosts chan<- *Process) programs {
 	}
 }
 
-// report writes what the process was started with to the file that its last argument names.
+// report writes the arguments and the environment of the process to the file in its last argument.
 func report(ctx context.Context, p *Process) int {
 	account := hosttest.Account{Arguments: p.Args}
 	for _, name := range slices.Sorted(maps.Keys(p.Environ)) {
@@ -65,7 +65,7 @@ func contractMachine(t *testing.T, change func(*Options)) (*rig, <-chan *Process
 	return boot(t, contractPrograms(hosts), func(o *Options) { o.Clock = clock.RealClock{} }, change), hosts
 }
 
-// underTest returns the machine as the contract suite wants it, seen by the process, whose host may be another's.
+// underTest returns the machine for the contract suite, seen by the process. The host may be that of another process.
 func underTest(r *rig, h host.Host, p *Process) hosttest.Machine {
 	const port, endpoint = 47000, "npipe://./pipe/wmco-contract"
 	return hosttest.Machine{
@@ -102,7 +102,7 @@ func underTest(r *rig, h host.Host, p *Process) hosttest.Machine {
 	}
 }
 
-// openLog is a log that a process has open.
+// openLog is a log opened by a process.
 type openLog struct {
 	p    *Process
 	path string
@@ -130,7 +130,7 @@ func TestHostContract(t *testing.T) {
 				o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled}
 				o.Metadata = map[string]string{"AWS": "ip-10-0-0-4.ec2.internal"}
 			})
-			// The process must live until the clean-up of the suite is done.
+			// The process must stay alive until the suite has cleaned up.
 			go func() { _, _ = r.Exec(context.Background(), ExecRequest{Path: `C:\test.exe`}) }()
 			p := <-hosts
 			return underTest(r, p.Host, p)
@@ -154,7 +154,7 @@ func TestHostContract(t *testing.T) {
 	}
 }
 
-// rebootContract returns the part of the contract that restarts the machine.
+// rebootContract returns the results of the part of the contract that restarts the machine.
 func rebootContract(t *testing.T) hosttest.Report {
 	r, _ := contractMachine(t, func(*Options) {})
 	machine := underTest(r, r.Host, nil)

@@ -12,15 +12,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// drive is C:. The machine's lock guards it.
+// drive is C:, guarded by the machine's lock.
 type drive struct {
 	root     *node
 	mounts   []*mount
 	contents *ContentStore
 	clock    clock.PassiveClock
 	capacity int64
-	used     int64 // by files in memory
-	unborn   int64 // by what is being written and is no file's content yet
+	used     int64 // bytes of files in memory
+	unborn   int64 // bytes being written that are not yet part of a file
 	writers  map[*FileWriter]struct{}
 }
 
@@ -31,7 +31,6 @@ func newDrive(contents *ContentStore, clock clock.PassiveClock, capacity int64) 
 
 func (d *drive) free() int64 { return max(0, d.capacity-d.used-d.unborn) }
 
-// add makes a node in a folder.
 func (d *drive) add(parent *node, name string, access host.Access) *node {
 	if access == "" {
 		access = host.AccessInherited
@@ -41,14 +40,13 @@ func (d *drive) add(parent *node, name string, access host.Access) *node {
 	return n
 }
 
-// fill gives a file its content.
 func (d *drive) fill(n *node, c *content) {
 	d.used -= n.size()
 	n.content, n.modified = c, d.clock.Now()
 	d.used += n.size()
 }
 
-// drop takes a node with all below off the drive.
+// drop removes a node and its descendants from the drive.
 func (d *drive) drop(n *node) {
 	d.used -= n.total()
 	n.detach()
@@ -120,7 +118,7 @@ func (d *drive) list(at place) []host.FileInfo {
 	return infos
 }
 
-// mkdir makes a folder; made is false when it was there and only got its access.
+// mkdir creates a directory; made is false if the directory exists and only its access was set.
 func (d *drive) mkdir(path string, access host.Access) (made bool, err error) {
 	at, err := d.resolve(path, false)
 	if err != nil {
@@ -140,7 +138,7 @@ func (d *drive) mkdir(path string, access host.Access) (made bool, err error) {
 	if at.exists() {
 		at.node.access = access
 		if access.Closed() {
-			at.node.owner, at.node.open = "", false // it is taken from the user
+			at.node.owner, at.node.open = "", false // removes the user's ownership
 		}
 		return false, nil
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Drive is C: for callers that are no process of the machine: the SFTP server and tests. It works also while the
-// machine is off. Paths and errors are like those in host.Files.
+// Drive is C: for callers outside the machine's processes: the SFTP server and tests. It also works while the machine
+// is off. Paths and errors are as in host.Files.
 type Drive struct{ machine *Machine }
 
-// Drive is C: for callers that are no process of the machine.
+// Drive returns C: for callers outside the machine's processes.
 func (m *Machine) Drive() *Drive { return &Drive{m} }
 
 func (d *Drive) locked(op, path string, action func(*drive) error) error {
@@ -37,26 +37,26 @@ func pathError(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-// Space returns the size of C: and how much of it is free, in bytes.
+// Space returns the size and the free space of C:, in bytes.
 func (d *Drive) Space() (size, free int64) {
 	d.machine.lock()
 	defer d.machine.unlock()
 	return max(0, d.machine.drive.capacity), d.machine.drive.free()
 }
 
-// Stat describes an entry, links not followed.
+// Stat returns the information of an entry without following links.
 func (d *Drive) Stat(path string) (info host.FileInfo, err error) {
 	err = d.locked("stat", path, func(drive *drive) error { info, err = drive.stat(path); return err })
 	return info, err
 }
 
-// ReadDir lists a folder, sorted by name.
+// ReadDir lists a directory, sorted by name.
 func (d *Drive) ReadDir(path string) (infos []host.FileInfo, err error) {
 	err = d.locked("read", path, func(drive *drive) error { infos, err = drive.readDir(path); return err })
 	return infos, err
 }
 
-// Open reads a file, following links; the content is the one at the time of the call.
+// Open opens a file for reading and follows links. The content is a snapshot at the time of the call.
 func (d *Drive) Open(path string) (reader *FileReader, err error) {
 	err = d.locked("open", path, func(drive *drive) error { reader, err = drive.open(path); return err })
 	return reader, err
@@ -71,7 +71,7 @@ func (d *Drive) ReadFile(path string) ([]byte, error) {
 	return reader.rest(), nil
 }
 
-// WriteFile makes or replaces a file in one step.
+// WriteFile creates or replaces a file in one step.
 func (d *Drive) WriteFile(path string, data []byte) error {
 	return d.locked("write", path, func(drive *drive) error {
 		draft, err := drive.draft(path, host.WriteOptions{})
@@ -90,7 +90,7 @@ func (d *Drive) WriteFile(path string, data []byte) error {
 	})
 }
 
-// OpenWriter opens a file for writing at any offset, following links; the file is made when it is not there.
+// OpenWriter opens a file for writing at any offset and follows links. A missing file is created.
 func (d *Drive) OpenWriter(path string, options OpenWriterOptions) (writer *FileWriter, err error) {
 	err = d.locked("open", path, func(drive *drive) error {
 		writer, err = drive.openWriter(d.machine, path, options)
@@ -102,7 +102,7 @@ func (d *Drive) OpenWriter(path string, options OpenWriterOptions) (writer *File
 	return writer, nil
 }
 
-// Mkdir makes one folder. It fails with ErrExist when something is there.
+// Mkdir creates one directory. It returns ErrExist if the path exists.
 func (d *Drive) Mkdir(path string) error {
 	return d.changed("mkdir", path, func(drive *drive) error {
 		if at, err := drive.resolve(path, false); err == nil && at.exists() {
@@ -113,7 +113,7 @@ func (d *Drive) Mkdir(path string) error {
 	})
 }
 
-// MkdirAll makes a folder and those above it; no error when they are there.
+// MkdirAll creates a directory and its parents. Existing directories are not an error.
 func (d *Drive) MkdirAll(path string) error {
 	return d.locked("mkdir", path, func(drive *drive) error {
 		names, err := splitPath(path)
@@ -133,12 +133,12 @@ func (d *Drive) MkdirAll(path string) error {
 	})
 }
 
-// GiveTo makes a user of the host the owner of what is at a path, as of what that user has made.
+// GiveTo sets a user of the host as the owner of the entry at a path, as if the user had created the entry.
 func (d *Drive) GiveTo(user, path string) error {
 	return d.locked("give", path, func(drive *drive) error {
 		at, err := drive.existing(path, false)
 		if err == nil && at.node == nil {
-			err = errDenied // a mounted folder has no owner
+			err = errDenied // a mounted directory has no owner
 		}
 		if err == nil {
 			at.node.owner, at.node.access = user, host.AccessInherited
@@ -147,12 +147,12 @@ func (d *Drive) GiveTo(user, path string) error {
 	})
 }
 
-// OpenToAll takes away the access list of what is at a path: everyone may do everything with it.
+// OpenToAll removes the access list of the entry at a path, which grants everyone full access.
 func (d *Drive) OpenToAll(path string) error {
 	return d.locked("open to all", path, func(drive *drive) error {
 		at, err := drive.existing(path, false)
 		if err == nil && at.node == nil {
-			err = errDenied // a mounted folder has no access list
+			err = errDenied // a mounted directory has no access list
 		}
 		if err == nil {
 			at.node.open, at.node.access = true, host.AccessInherited
@@ -161,27 +161,28 @@ func (d *Drive) OpenToAll(path string) error {
 	})
 }
 
-// Remove removes a file, link or empty folder.
+// Remove removes a file, a link or an empty directory.
 func (d *Drive) Remove(path string) error {
 	return d.changed("remove", path, func(drive *drive) error { return drive.remove(path) })
 }
 
-// RemoveAll removes an entry with all below; no error when it is not there.
+// RemoveAll removes an entry and its descendants. A missing entry is not an error.
 func (d *Drive) RemoveAll(path string) error {
 	return d.changed("remove", path, func(drive *drive) error { _, err := drive.removeAll(path); return err })
 }
 
-// Rename moves an entry, replacing a file that is there.
+// Rename moves an entry and replaces an existing file.
 func (d *Drive) Rename(from, to string) error {
 	return d.changed("rename", from, func(drive *drive) error { return drive.rename(from, to) })
 }
 
-// Symlink makes or replaces a symbolic link.
+// Symlink creates or replaces a symbolic link.
 func (d *Drive) Symlink(target, link string) error {
 	return d.changed("link", link, func(drive *drive) error { return drive.symlink(target, link) })
 }
 
-// Junction makes a junction to a folder, as any user may. Unlike the agent, an SFTP server shows it as a folder.
+// Junction creates a junction to a directory, as any user may. Unlike the agent, an SFTP server reports the junction
+// as a directory.
 func (d *Drive) Junction(target, link string) error {
 	return d.changed("link", link, func(drive *drive) error {
 		if err := drive.symlink(target, link); err != nil {
@@ -195,7 +196,7 @@ func (d *Drive) Junction(target, link string) error {
 	})
 }
 
-// IsJunction reports whether a junction is at the path.
+// IsJunction reports whether the path is a junction.
 func (d *Drive) IsJunction(path string) (is bool) {
 	_ = d.locked("stat", path, func(drive *drive) error {
 		at, err := drive.existing(path, false)
@@ -205,7 +206,7 @@ func (d *Drive) IsJunction(path string) (is bool) {
 	return is
 }
 
-// RealName returns the path with every link followed and names in their stored case, as SFTP's realpath wants it.
+// RealName returns the path with all links resolved and names in stored case, for SFTP's realpath.
 func (d *Drive) RealName(path string) (stored string, err error) {
 	err = d.locked("resolve", path, func(drive *drive) error {
 		at, err := drive.existing(path, true)

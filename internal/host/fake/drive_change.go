@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// removeAll removes an entry with all below. As on Windows, what is in use stays with the folders above it while the
-// rest goes.
+// removeAll removes an entry and all descendants. As on Windows, entries in use and the directories above are kept
+// while the rest is removed.
 func (d *drive) removeAll(path string) (removed bool, err error) {
 	at, err := d.existing(path, false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +55,7 @@ func (d *drive) prune(n *node) error {
 	return inUse
 }
 
-// remove removes a file, link or empty folder.
+// remove removes a file, a link or an empty directory.
 func (d *drive) remove(path string) error {
 	at, err := d.existing(path, false)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *drive) remove(path string) error {
 	return d.prune(at.node)
 }
 
-// rename moves an entry, replacing a file that is there.
+// rename moves an entry and replaces an existing file.
 func (d *drive) rename(from, to string) error {
 	source, err := d.existing(from, false)
 	if err != nil {
@@ -110,7 +110,7 @@ func (d *drive) rename(from, to string) error {
 	return nil
 }
 
-// replaceable returns an error when a rename cannot replace what is there.
+// replaceable returns an error if a rename cannot replace the target.
 func (d *drive) replaceable(target place) error {
 	if target.directory() {
 		return errExists
@@ -118,7 +118,7 @@ func (d *drive) replaceable(target place) error {
 	return target.node.inUse()
 }
 
-// renameMounted moves an entry within a mounted folder, or a file into or out of one.
+// renameMounted moves an entry within a mounted directory, or a file into or out of a mounted directory.
 func (d *drive) renameMounted(source, target place) error {
 	if target.exists() && target.directory() {
 		return errExists
@@ -150,7 +150,7 @@ func (d *drive) renameMounted(source, target place) error {
 	return d.remove(info.Path)
 }
 
-// lastName returns the last name of a path in the case in which it was given.
+// lastName returns the last name of a path in its given case.
 func lastName(path string) string {
 	names, _ := splitPath(path)
 	return slices.Concat([]string{""}, names)[len(names)]

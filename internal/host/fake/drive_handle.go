@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// FileReader reads the content that a file had when it was opened.
+// FileReader reads the content of a file at the time of opening.
 type FileReader struct{ reader *bytes.Reader }
 
 func newFileReader(data []byte) *FileReader { return &FileReader{bytes.NewReader(data)} }
@@ -38,24 +38,24 @@ func (r *FileReader) rest() []byte {
 	return data
 }
 
-// OpenWriterOptions say how a file is opened for writing.
+// OpenWriterOptions are the options for opening a file for writing.
 type OpenWriterOptions struct {
-	Exclusive bool // fails with ErrExist when the file is there
-	MustExist bool // fails with ErrNotExist when it is not
-	Keep      bool // keeps the present content instead of cutting it off
+	Exclusive bool // fails with ErrExist if the file exists
+	MustExist bool // fails with ErrNotExist if the file does not exist
+	Keep      bool // keeps the current content instead of truncating the file
 }
 
-// FileWriter writes one file at any offset, also concurrently and out of order. While it is open the file is in use.
-// What was written until the machine went off stays, as does what a cut connection left; gaps read as zeros.
+// FileWriter writes one file at any offset, concurrently and in any order. While the FileWriter is open, the file is
+// in use. Data written before a power off or before a connection loss is kept; gaps are filled with zeros.
 type FileWriter struct {
 	machine *Machine
 	path    string
 	hold    *hold
-	real    *os.File // in a mounted folder, instead of hold and data
+	real    *os.File // in a mounted directory, instead of hold and data
 
-	mu     sync.Mutex // taken before the machine's lock
+	mu     sync.Mutex // acquired before the machine's lock
 	data   []byte
-	closed error // why nothing more can be written; nil while open
+	closed error // error of further writes; nil while open
 }
 
 func (d *drive) openWriter(m *Machine, path string, options OpenWriterOptions) (*FileWriter, error) {
@@ -111,7 +111,7 @@ func (w *FileWriter) WriteAt(b []byte, offset int64) (int, error) {
 	return copy(w.data[offset:], b), nil
 }
 
-// grow makes the data at least this long.
+// grow extends the data to at least the given size.
 func (w *FileWriter) grow(size int64) error {
 	if w.closed != nil {
 		return w.closed
@@ -147,7 +147,7 @@ func (w *FileWriter) Truncate(size int64) error {
 	return nil
 }
 
-// Size returns the size in bytes of what was written.
+// Size returns the size of the written data in bytes.
 func (w *FileWriter) Size() int64 {
 	if w.real != nil {
 		info, err := w.real.Stat()
@@ -161,7 +161,8 @@ func (w *FileWriter) Size() int64 {
 	return int64(len(w.data))
 }
 
-// Close makes what was written visible. It returns ErrPoweredOff when the machine went off in between.
+// Close makes the written data visible. It returns ErrPoweredOff if the machine was powered off since the file was
+// opened.
 func (w *FileWriter) Close() error {
 	if w.real != nil {
 		return w.real.Close()

@@ -11,16 +11,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// mount is a folder of the drive that a real folder backs. It is there while the real folder is.
+// mount is a directory of the drive backed by a real directory. It exists while the real directory exists.
 type mount struct {
-	names  []string // of the folder on the drive
+	names  []string // of the directory on the drive
 	real   string   // absolute
 	access map[string]host.Access
 }
 
-// MountDirectory backs a folder of the drive by a real one, for programs that use the file system of the machine they
-// are compiled for. Making the folder on the drive makes the real one; removing it removes the real one. Absolute
-// targets of links are translated both ways. It panics when a path is not absolute.
+// MountDirectory backs a directory of the drive by a real directory, for programs that use the file system of their
+// build platform. Creating or removing the directory on the drive creates or removes the real directory. Absolute
+// link targets are translated in both directions. MountDirectory panics if a path is not absolute.
 func (m *Machine) MountDirectory(path, realDirectory string) {
 	names, err := splitPath(path)
 	if err != nil || len(names) == 0 || !filepath.IsAbs(realDirectory) {
@@ -32,8 +32,8 @@ func (m *Machine) MountDirectory(path, realDirectory string) {
 		&mount{names: names, real: filepath.Clean(realDirectory), access: map[string]host.Access{}})
 }
 
-// RealPath returns the real path behind a path at or below a mounted folder; false when there is none, or for a path
-// that is not there and could not be made. Links are followed.
+// RealPath returns the real path behind a path at or below a mounted directory, with links resolved. It returns false
+// for other paths, and for paths that neither exist nor can be created.
 func (m *Machine) RealPath(path string) (string, bool) {
 	m.lock()
 	defer m.unlock()
@@ -51,7 +51,7 @@ func (d *drive) mountAt(names []string) *mount {
 	return nil
 }
 
-// mountsBelow returns the mounts below a folder whose real folder exists.
+// mountsBelow returns the mounts below a directory if the real directories exist.
 func (d *drive) mountsBelow(folder []string) []*mount {
 	var below []*mount
 	for _, m := range d.mounts {
@@ -67,7 +67,7 @@ func (m *mount) exists() bool {
 	return err == nil && found.IsDir()
 }
 
-// look describes a real file; links are not followed, except when the mounted folder itself is one.
+// look returns the information of a real file. Links are not followed, unless the mounted directory itself is a link.
 func (m *mount) look(onDisk string) (fs.FileInfo, error) {
 	if onDisk == m.real {
 		return os.Stat(onDisk)
@@ -75,7 +75,7 @@ func (m *mount) look(onDisk string) (fs.FileInfo, error) {
 	return os.Lstat(onDisk)
 }
 
-// child returns the real path of a name in a real folder, whatever its case.
+// child returns the real path of a name in a real directory, ignoring case.
 func (m *mount) child(folder, name string) string {
 	exact := filepath.Join(folder, name)
 	if _, err := os.Lstat(exact); err == nil {
@@ -142,7 +142,7 @@ func (m *mount) setAccess(path string, access host.Access) {
 	m.access[key(path)] = access
 }
 
-// forget drops what is kept of a path and all below.
+// forget deletes the recorded access of a path and its descendants.
 func (m *mount) forget(path string) {
 	for kept := range m.access {
 		if kept == key(path) || strings.HasPrefix(kept, key(path)+`\`) {
@@ -151,7 +151,7 @@ func (m *mount) forget(path string) {
 	}
 }
 
-// list returns the entries of a mounted folder.
+// list returns the entries of a mounted directory.
 func (m *mount) list(at place) ([]host.FileInfo, error) {
 	entries, err := os.ReadDir(at.real)
 	if err != nil {
@@ -161,7 +161,7 @@ func (m *mount) list(at place) ([]host.FileInfo, error) {
 	for _, entry := range entries {
 		found, err := entry.Info()
 		if err != nil {
-			continue // removed in between
+			continue // removed in the meantime
 		}
 		names := append(at.names[:len(at.names):len(at.names)], entry.Name())
 		infos = append(infos, m.info(place{names: names, mount: m, real: filepath.Join(at.real, entry.Name()), found: found}))

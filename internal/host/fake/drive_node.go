@@ -8,18 +8,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// node is a file, folder or symbolic link in memory.
+// node is a file, directory or symbolic link in memory.
 type node struct {
 	name     string
 	parent   *node
-	children map[string]*node // by key; nil for what is no folder
+	children map[string]*node // by key; nil unless a directory
 	content  *content         // of files
 	link     string           // target, of links
 	junction bool             // the link is a junction
 	access   host.Access
 	owner    string // a user of the host; empty for Administrators
-	open     bool   // everyone may change it and its permissions, for lack of an access list
-	layer    bool   // of a container: what is in it belongs to Windows
+	open     bool   // no access list: everyone may change the node and its permissions
+	layer    bool   // layer of a container, with content owned by Windows
 	modified time.Time
 	holds    map[*hold]struct{}
 }
@@ -28,11 +28,11 @@ type node struct {
 type hold struct {
 	node *node
 	by   string
-	// image holds come from running an executable: it may be renamed, but neither replaced nor removed.
+	// image is set for a running executable: the file may be renamed, but neither replaced nor removed.
 	image bool
-	// shared holds come from programs that let others read and write the file, as those do that append to their logs.
+	// shared is set for programs that let others read and write the file, as for an open log.
 	shared bool
-	// mapped holds come from programs that have the file in their memory: it cannot be made shorter.
+	// mapped is set for programs that map the file into memory: the file cannot be truncated.
 	mapped bool
 }
 
@@ -67,7 +67,7 @@ func (n *node) hold(by string, image bool) *hold {
 
 func (h *hold) release() { delete(h.node.holds, h) }
 
-// inUse returns an error when something holds the node or anything below it.
+// inUse returns an error if the node or a descendant is held.
 func (n *node) inUse() error {
 	for h := range n.holds {
 		return h.err()
@@ -80,7 +80,7 @@ func (n *node) inUse() error {
 	return nil
 }
 
-// unshared returns an error when the file cannot be written in place beside what holds it.
+// unshared returns an error if a hold prevents writing the file in place.
 func (n *node) unshared() error {
 	for h := range n.holds {
 		if !h.shared {
@@ -90,7 +90,7 @@ func (n *node) unshared() error {
 	return nil
 }
 
-// filled returns an error when the file cannot be emptied beside what holds it.
+// filled returns an error if a hold prevents emptying the file.
 func (n *node) filled() error {
 	for h := range n.holds {
 		if h.mapped {
@@ -100,8 +100,7 @@ func (n *node) filled() error {
 	return n.unshared()
 }
 
-// fixed returns an error when the node cannot be renamed: Windows lets a running executable move, but nothing else that
-// is held.
+// fixed returns an error if the node cannot be renamed: of all held files, Windows renames only running executables.
 func (n *node) fixed() error {
 	if n.directory() {
 		return n.inUse()

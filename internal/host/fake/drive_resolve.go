@@ -8,15 +8,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// place is where a path leads. Its folder exists; it itself may not.
+// place is a resolved path. Its directory exists, but the entry itself may not.
 type place struct {
 	names  []string // from the root, in the stored case where they exist
-	parent *node    // folder in memory; nil for the root and for mounted places
-	node   *node    // in memory; nil when nothing is there
+	parent *node    // directory in memory; nil for the root and in mounts
+	node   *node    // in memory; nil if the entry does not exist
 
-	mount *mount // set when the place is in a mounted folder
+	mount *mount // set in a mounted directory
 	real  string
-	found fs.FileInfo // of the real file, links not followed; nil when nothing is there
+	found fs.FileInfo // of the real file, links not followed; nil if it does not exist
 }
 
 func (p place) path() string { return joinPath(p.names) }
@@ -27,7 +27,7 @@ func (p place) directory() bool {
 	return p.node != nil && p.node.directory() || p.found != nil && p.found.IsDir()
 }
 
-// resolve finds the place of a path. Links in the folders above are always followed, a link at the end only when asked.
+// resolve resolves a path. Links in parent directories are always followed, a final link only if follow is set.
 func (d *drive) resolve(path string, follow bool) (place, error) {
 	names, err := splitPath(path)
 	if err != nil {
@@ -43,7 +43,7 @@ func (d *drive) resolve(path string, follow bool) (place, error) {
 	return place{}, errLinks
 }
 
-// existing is resolve for what must be there.
+// existing is like resolve but returns an error if the entry does not exist.
 func (d *drive) existing(path string, follow bool) (place, error) {
 	at, err := d.resolve(path, follow)
 	if err == nil && !at.exists() {
@@ -52,7 +52,8 @@ func (d *drive) existing(path string, follow bool) (place, error) {
 	return at, err
 }
 
-// walk goes down from the root until the end or the first link to follow; onward is then the path to go on with.
+// walk descends from the root to the end of the path or to the first link to follow; onward is then the path to
+// continue with.
 func (d *drive) walk(names []string, follow bool) (at place, onward []string, err error) {
 	here := d.root
 	var stored []string
@@ -79,7 +80,7 @@ func (d *drive) walk(names []string, follow bool) (at place, onward []string, er
 	return place{names: stored, parent: here.parent, node: here}, nil, nil
 }
 
-// walk goes down from the real folder behind the mount.
+// walk descends from the real directory of the mount.
 func (m *mount) walk(names []string, follow bool) (at place, onward []string, err error) {
 	onDisk, stored := m.real, m.names
 	for i := 0; ; i++ {

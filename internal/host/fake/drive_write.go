@@ -10,21 +10,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// draftSuffix is the end of the name under which the content of a file is written before it gets its place. A process
-// that is killed on the way leaves such a file behind; the next write of the same file takes it over.
+// draftSuffix is the suffix of the temporary file that receives the content before the final rename. A killed process
+// leaves such a file behind, and the next write of the same file reuses the name.
 const draftSuffix = ".wmco-tmp"
 
-// draft is a file on its way to its place.
+// draft is a file being written.
 type draft struct {
 	drive   *drive
 	path    string // of the file
 	options host.WriteOptions
-	node    *node // of the draft; nil in a mounted folder
+	node    *node // of the draft; nil in a mounted directory
 	real    string
 	data    []byte
 }
 
-// draft begins to write a file.
+// draft starts to write a file.
 func (d *drive) draft(path string, options host.WriteOptions) (*draft, error) {
 	if options.Append {
 		if at, err := d.resolve(path, true); err == nil { // Windows opens the target of a link
@@ -51,7 +51,7 @@ func (d *drive) draft(path string, options host.WriteOptions) (*draft, error) {
 	return draft, nil
 }
 
-// writable finds the place of a file that is to be written.
+// writable resolves the path of a file to be written.
 func (d *drive) writable(path string, options host.WriteOptions) (place, error) {
 	at, err := d.resolve(path, false)
 	switch {
@@ -67,7 +67,6 @@ func (d *drive) writable(path string, options host.WriteOptions) (place, error) 
 	return at, nil
 }
 
-// add appends to the draft.
 func (w *draft) add(data []byte) error {
 	if int64(len(data)) > w.drive.free() {
 		return fmt.Errorf("%s, %d bytes written: %w", w.path, len(w.data), errDiskFull)
@@ -77,8 +76,8 @@ func (w *draft) add(data []byte) error {
 	return nil
 }
 
-// withRoom returns data with room for more bytes behind it. The room doubles, where append's grows by a quarter: files
-// of megabytes come in pieces of some kilobytes.
+// withRoom returns data with spare capacity for more bytes. The capacity doubles, unlike in append, which grows by a
+// quarter: files of megabytes arrive in chunks of some kilobytes.
 func withRoom(data []byte, more int) []byte {
 	if len(data)+more <= cap(data) {
 		return data
@@ -86,7 +85,7 @@ func withRoom(data []byte, more int) []byte {
 	return slices.Grow(data, max(more, cap(data)))
 }
 
-// commit puts the draft in its place.
+// commit renames the draft to its final path.
 func (w *draft) commit() error {
 	at, err := w.drive.writable(w.path, w.options)
 	if err != nil {
@@ -113,7 +112,7 @@ func (w *draft) commit() error {
 	return nil
 }
 
-// prepend puts what the file holds before what is added to it.
+// prepend inserts the current content of the file before the added data.
 func (w *draft) prepend(at place) error {
 	var (
 		present []byte
@@ -156,7 +155,7 @@ func (w *draft) commitMounted(at place) error {
 	return os.Rename(w.real, at.real)
 }
 
-// leave lets the draft lie as it is, as the death of its writer does.
+// leave keeps the draft in its current state, as the death of the writer does.
 func (w *draft) leave() {
 	w.drive.unborn -= int64(len(w.data))
 	if w.node != nil {
@@ -165,12 +164,11 @@ func (w *draft) leave() {
 	w.data = nil
 }
 
-// discard removes the draft.
 func (w *draft) discard() {
 	w.drive.unborn -= int64(len(w.data))
 	w.data = nil
 	if w.node == nil {
-		_ = os.Remove(w.real) // best effort: the write has failed already
+		_ = os.Remove(w.real) // best effort: the write has already failed
 		return
 	}
 	if w.node.parent.children[key(w.node.name)] == w.node {

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// variables are environment variables by key; names are compared without case.
+// variables are environment variables by key; names are case-insensitive.
 type variables map[string]variable
 
 type variable struct{ name, value string }
@@ -53,7 +53,7 @@ func (v variables) values() map[string]string {
 	return values
 }
 
-// environment is host.Environment for one process.
+// environment implements host.Environment for one process.
 type environment struct{ p *Process }
 
 func (e environment) Get(ctx context.Context) (values map[string]string, err error) {
@@ -82,7 +82,8 @@ func (e environment) Unset(ctx context.Context, name string) error {
 	})
 }
 
-// serviceEnvironment is what the process of a service sees: the machine's environment at boot, and the service's own.
+// serviceEnvironment returns the environment of a service process: the machine's environment at boot, overridden by
+// the service's own.
 func (m *Machine) serviceEnvironment(config host.ServiceConfig) map[string]string {
 	merged := m.bootEnvironment.clone()
 	for _, entry := range config.Environment {

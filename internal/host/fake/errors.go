@@ -6,19 +6,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// windowsError is what Windows says, in its words, and what it means to callers.
+// windowsError is an error with Windows' message and its meaning for callers.
 type windowsError struct {
 	message string
-	means   error // nil: nothing that callers tell apart
+	means   error // nil: no meaning that callers distinguish
 }
 
 // Error implements error.
 func (e *windowsError) Error() string { return e.message }
 
-// Unwrap lets errors.Is find the meaning.
+// Unwrap returns the meaning for errors.Is.
 func (e *windowsError) Unwrap() error { return e.means }
 
-// ErrNotExecutable means that a file holds no program. The message comes from Windows, which does not fill in the name.
+// ErrNotExecutable is returned if a file is not a program. The message is from Windows, which does not fill in the
+// name.
 var ErrNotExecutable error = &windowsError{"%1 is not a valid Win32 application.", nil}
 
 var (

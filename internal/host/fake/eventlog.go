@@ -10,11 +10,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// maxEventID is the highest ID that the message file of eventcreate.exe has, which sources without a message file of
-// their own use.
+// maxEventID is the highest ID in the message file of eventcreate.exe, which serves sources without their own message
+// file.
 const maxEventID = 1000
 
-// eventLog is host.EventLog for one process.
+// eventLog implements host.EventLog for one process.
 type eventLog struct{ p *Process }
 
 func (l eventLog) Report(ctx context.Context, event host.Event) error {
@@ -64,7 +64,7 @@ func (l eventLog) RemoveSource(ctx context.Context, source string) error {
 	})
 }
 
-// Events returns the entries of the event log that processes have written, oldest first. They outlive reboots.
+// Events returns the event log entries written by processes, oldest first. Entries persist across reboots.
 func (m *Machine) Events() []host.Event {
 	m.lock()
 	defer m.unlock()
@@ -75,13 +75,13 @@ func (m *Machine) Events() []host.Event {
 	return events
 }
 
-// maxLogReads is the number of times that one read opens the log, if another program clears it meanwhile.
+// maxLogReads is the maximum number of times that one read opens the log if another program clears it.
 const maxLogReads = 4
 
 var errLogCleared = errors.New("the event log was cleared while it was read")
 
-// Read knows the log Application, which processes write to, and an empty log System. Events that are not read when
-// another program clears the log are lost; the ones since then follow.
+// Read supports the log Application, which contains the events of processes, and an empty log System. Unread events
+// are lost when another program clears the log; the events since then follow.
 func (l eventLog) Read(ctx context.Context, log string, each func(host.LoggedEvent) bool) error {
 	if err := l.p.do(ctx, "EventLog", "Read", log, func(*Machine) error {
 		if log != "Application" && log != "System" {
@@ -100,7 +100,7 @@ func (l eventLog) Read(ctx context.Context, log string, each func(host.LoggedEve
 	return fmt.Errorf("read the event log %q: %w", log, errLogCleared)
 }
 
-// readOnce reads the log until it is cleared, and reports whether it was read to its end.
+// readOnce reads the log until it is cleared, and reports whether the read was complete.
 func (l eventLog) readOnce(each func(host.LoggedEvent) bool) (complete bool, err error) {
 	var events []host.LoggedEvent
 	var cleared, now int
@@ -125,7 +125,7 @@ func (m *Machine) ClearEvents() {
 	m.eventsCleared++
 }
 
-// newEventSources returns the event sources of a fresh server that stand for all others, by key.
+// newEventSources returns representative event sources of a fresh server, by key.
 func newEventSources() map[string]string {
 	sources := map[string]string{}
 	for _, name := range []string{"Application", "EventCreate", "VSS"} {

@@ -15,13 +15,13 @@ import (
 type ExecRequest struct {
 	Path           string // absolute, or a name for LookPath
 	Args           []string
-	Environ        map[string]string // over the machine's
+	Environ        map[string]string // overrides the machine's environment
 	Stdout, Stderr io.Writer         // nil: discarded
 }
 
-// Exec runs an ordinary process, a child of the SSH server, and waits for its end. When ctx is done or something kills
-// it, err is ErrProcessEnded. Errors without a process: ErrNotExist, ErrNotExecutable, ErrPoweredOff. It does not wait
-// for the goroutine of a killed program.
+// Exec runs an ordinary process, a child of the SSH server, and waits for its end. If ctx is done or the process is
+// killed, the error is ErrProcessEnded. If no process can be started, the error is ErrNotExist, ErrNotExecutable or
+// ErrPoweredOff. Exec does not wait for the goroutine of a killed program.
 func (m *Machine) Exec(ctx context.Context, request ExecRequest) (exitCode int, err error) {
 	m.journal.Append(KindExec, host.CommandLine(append([]string{request.Path}, request.Args...)...), 0)
 	p, err := m.execute(request)
@@ -70,7 +70,7 @@ func (m *Machine) execute(request ExecRequest) (*Process, error) {
 	return p, nil
 }
 
-// load finds an executable and reads it.
+// load finds and reads an executable.
 func (m *Machine) load(name string) (*node, []byte, error) {
 	m.lock()
 	defer m.unlock()
@@ -91,7 +91,7 @@ func (m *Machine) load(name string) (*node, []byte, error) {
 	return at.node, at.node.content.data, nil
 }
 
-// program finds what an executable does. The table is foreign code: the machine must not be locked.
+// program returns the program of an executable. The table is external code, so the machine must not be locked.
 func (m *Machine) program(data []byte) (Program, error) {
 	if program := systemProgram(data); program != nil {
 		return program, nil
@@ -109,8 +109,8 @@ func (m *Machine) program(data []byte) (Program, error) {
 	return program, nil
 }
 
-// LookPath finds an executable as CreateProcess does: by its absolute path, else by its name in System32 and the
-// folders of the Path variable. The end .exe may be left out.
+// LookPath finds an executable as CreateProcess does: by absolute path, or by name in System32 and the directories of
+// the Path variable. The extension .exe may be omitted.
 func (m *Machine) LookPath(name string) (string, error) {
 	m.lock()
 	defer m.unlock()
@@ -143,8 +143,8 @@ func (m *Machine) executable(name string) (place, error) {
 	return at, err
 }
 
-// systemContent returns the content of an executable of Windows. Daemons idle until they are stopped; the others refuse
-// to run, so that nothing believes that they did something.
+// systemContent returns the content of an executable of Windows. Daemons idle until they are stopped. All other
+// executables fail, so that no caller assumes an effect.
 func systemContent(name string, daemon bool) []byte {
 	if daemon {
 		return []byte(systemDaemon + name)
@@ -163,7 +163,7 @@ func systemProgram(data []byte) Program {
 		return func(ctx context.Context, _ *Process) int { <-ctx.Done(); return 0 }
 	case bytes.HasPrefix(data, []byte(systemTool)):
 		return func(_ context.Context, p *Process) int {
-			_, _ = fmt.Fprintf(p.Stderr, "%s is not part of this test machine.\r\n", baseName(p.Path)) // its reader may be gone
+			_, _ = fmt.Fprintf(p.Stderr, "%s is not part of this test machine.\r\n", baseName(p.Path)) // the reader may have ended
 			return 1
 		}
 	}

@@ -9,20 +9,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// faults are what tests let go wrong. The machine's lock guards them.
+// faults are the failures simulated for tests, guarded by the machine's lock.
 type faults struct {
 	hooks     []*operationHook
 	badStarts map[string]int // exit code by service
-	linger    time.Duration  // on top of Options.ShutdownDelay
+	linger    time.Duration  // in addition to Options.ShutdownDelay
 	dism      *hungDISM      // nil while DISM works
 	lists     map[string]listFault
 	attach    attachFault
 	vanishing map[string]bool // HNS objects by key; true: only after they were listed
 }
 
-// hungDISM is DISM that hangs from its first change on.
+// hungDISM is a DISM that hangs from its first change on.
 type hungDISM struct {
-	mended  chan struct{} // closed when it hangs no more
+	mended  chan struct{} // closed when DISM works again
 	changes bool
 }
 
@@ -36,8 +36,9 @@ func (f *faults) operationHooks() []func(Operation) error {
 	return hooks
 }
 
-// OnOperation registers a hook that is called before each host operation of any process and of the console. If it
-// returns an error, the operation fails with it and does nothing. It may kill the process, cut the power, and wait.
+// OnOperation registers a hook that is called before each host operation of any process and of the console. If the
+// hook returns an error, the operation fails with that error and has no effect. The hook may kill the process, power
+// off the machine, and block.
 func (m *Machine) OnOperation(ask func(Operation) error) (remove func()) {
 	hook := &operationHook{ask}
 	m.lock()
@@ -50,7 +51,7 @@ func (m *Machine) OnOperation(ask func(Operation) error) (remove func()) {
 	}
 }
 
-// DiskFull leaves this many bytes free on C: until it is mended.
+// DiskFull leaves only freeBytes free on C: until mend is called.
 func (m *Machine) DiskFull(freeBytes int64) (mend func()) {
 	m.lock()
 	defer m.unlock()
@@ -64,7 +65,8 @@ func (m *Machine) DiskFull(freeBytes int64) (mend func()) {
 	}
 }
 
-// LingersBeforeReboot makes the machine work on for so much longer after it has accepted a reboot, until it is mended.
+// LingersBeforeReboot makes the machine keep running for the additional time after it accepts a reboot, until mend is
+// called.
 func (m *Machine) LingersBeforeReboot(longer time.Duration) (mend func()) {
 	m.lock()
 	defer m.unlock()
@@ -76,8 +78,8 @@ func (m *Machine) LingersBeforeReboot(longer time.Duration) (mend func()) {
 	}
 }
 
-// DISMHangs makes Windows' servicing hang with the next change of a feature, until it is mended: the change does not
-// end, also when it is asked to stop, and from then on no question about a feature is answered.
+// DISMHangs makes Windows' servicing hang from the next change of a feature, until mend is called. The change does
+// not end, even when canceled, and all later queries about features block.
 func (m *Machine) DISMHangs() (mend func()) {
 	m.lock()
 	defer m.unlock()
@@ -91,7 +93,7 @@ func (m *Machine) DISMHangs() (mend func()) {
 	})
 }
 
-// ServiceFailsToStart makes each start of the service fail with the exit code until it is mended.
+// ServiceFailsToStart makes each start of the service fail with the exit code until mend is called.
 func (m *Machine) ServiceFailsToStart(name string, exitCode int) (mend func()) {
 	m.lock()
 	defer m.unlock()
@@ -106,13 +108,13 @@ func (m *Machine) ServiceFailsToStart(name string, exitCode int) (mend func()) {
 	}
 }
 
-// HoldFile keeps a file in use, as a virus scanner does, until it is released. Reboots do not release it.
+// HoldFile keeps a file in use, as a virus scanner does, until release is called. Reboots do not release the file.
 func (m *Machine) HoldFile(path string) (release func(), err error) {
 	return m.holdFile(path, hold{})
 }
 
-// MapFile has another program map a file into its memory until it is released: others read and write it meanwhile, but
-// nobody can make it shorter, replace or remove it. Reboots do not release it.
+// MapFile simulates another program that maps a file into memory, until release is called. The file can be read and
+// written, but not truncated, replaced or removed. Reboots do not release the file.
 func (m *Machine) MapFile(path string) (release func(), err error) {
 	return m.holdFile(path, hold{shared: true, mapped: true})
 }
@@ -136,9 +138,8 @@ func (m *Machine) holdFile(path string, how hold) (release func(), err error) {
 	}, nil
 }
 
-// CrashService ends the process of a running service with the exit code (not 0), as if by itself and without a report to
-// the service control manager. Errors: ErrNotExist
-// when the service does not run.
+// CrashService ends the process of a running service with the exit code (not 0), as if the process ended without a
+// report to the service control manager. It returns ErrNotExist if the service does not run.
 func (m *Machine) CrashService(name string, exitCode int) error {
 	m.lock()
 	defer m.unlock()

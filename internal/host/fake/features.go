@@ -11,11 +11,10 @@ import (
 type feature struct {
 	name   string
 	state  host.FeatureState
-	reboot bool // whether a change waits for a reboot
+	reboot bool // a change takes effect after a reboot
 }
 
-// newFeatures returns the optional features of Windows Server that the product has to do with, and a few that it has
-// not.
+// newFeatures returns the optional features of Windows Server that the product uses, and a few unrelated features.
 func newFeatures(system host.SystemInfo, override map[string]host.FeatureState) map[string]*feature {
 	all := []feature{
 		{"Containers", host.FeatureDisabled, true},
@@ -56,7 +55,7 @@ func (m *Machine) featurePending() bool {
 	return false
 }
 
-// settleFeatures brings pending changes into force.
+// settleFeatures applies pending changes.
 func (m *Machine) settleFeatures() {
 	for _, f := range m.features {
 		switch f.state {
@@ -71,7 +70,7 @@ func (m *Machine) settleFeatures() {
 	}
 }
 
-// featureSet is host.Features for one process.
+// featureSet implements host.Features for one process.
 type featureSet struct{ p *Process }
 
 func (s featureSet) State(ctx context.Context, name string) (state host.FeatureState, err error) {
@@ -96,8 +95,8 @@ func (s featureSet) Disable(ctx context.Context, name string) error {
 	return s.change(ctx, "Disable", name, host.FeatureDisabled, host.FeatureDisablePending, host.FeatureEnablePending)
 }
 
-// change brings a feature to a state, over pending when that needs a reboot; a pending change to the opposite is taken
-// back. What takes time and is cut off changes nothing.
+// change switches a feature to a state, through pending if a reboot is needed. A pending change to the opposite state
+// is reverted. An interrupted change has no effect.
 func (s featureSet) change(ctx context.Context, method, name string, wanted, pending,
 	opposite host.FeatureState) error {
 	var there bool
@@ -112,7 +111,7 @@ func (s featureSet) change(ctx context.Context, method, name string, wanted, pen
 	if err != nil || there {
 		return err
 	}
-	// Who waits for a change waits until DISM has stopped, also when it was told to.
+	// A change waits until DISM has stopped, even when canceled.
 	if err := s.awaitDISM(context.WithoutCancel(ctx), true); err != nil {
 		return fmt.Errorf("%s %s: %w", method, name, err)
 	}
@@ -123,7 +122,7 @@ func (s featureSet) change(ctx context.Context, method, name string, wanted, pen
 		f := m.features[key(name)]
 		switch {
 		case f.state == wanted || f.state == pending:
-			return nil // meanwhile, by another
+			return nil // changed by another process in the meantime
 		case f.state == opposite || !f.reboot:
 			f.state = wanted
 		default:
@@ -134,7 +133,7 @@ func (s featureSet) change(ctx context.Context, method, name string, wanted, pen
 	})
 }
 
-// awaitDISM waits while DISM hangs, if the question or change that is to begin meets that.
+// awaitDISM waits while DISM hangs, if the operation is a change or a change has already hung.
 func (s featureSet) awaitDISM(ctx context.Context, change bool) error {
 	var mended chan struct{}
 	err := s.p.locked(func(m *Machine) error {
@@ -156,8 +155,7 @@ func (s featureSet) awaitDISM(ctx context.Context, change bool) error {
 	}
 }
 
-// takeTime lets the time pass that switching a feature takes, unless the process that has asked for it ends or gives
-// up.
+// takeTime waits for the duration of a feature change, unless the requesting process ends or ctx is done.
 func (m *Machine) takeTime(ctx context.Context, p *Process) error {
 	if m.options.FeatureDuration <= 0 {
 		return nil
@@ -174,7 +172,7 @@ func (m *Machine) takeTime(ctx context.Context, p *Process) error {
 	}
 }
 
-// checkHostName refuses what Windows does not take as a DNS host name.
+// checkHostName returns an error unless Windows accepts the name as a DNS host name.
 func checkHostName(name string) error {
 	allowed := func(r rune) bool {
 		return r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// files is host.Files for one process.
+// files implements host.Files for one process.
 type files struct{ p *Process }
 
 func (f files) do(ctx context.Context, method, path string, action func(*drive) error) error {
@@ -67,8 +67,8 @@ func (f files) Write(ctx context.Context, path string, content io.Reader, option
 	return pathError("Write", path, err)
 }
 
-// transfer reads the content into the draft. The content is foreign code, so the machine is not locked while it is
-// read.
+// transfer copies the content into the draft. The content is external code, so the machine is not locked during
+// reads.
 func (f files) transfer(ctx context.Context, w *draft, content io.Reader) error {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -90,7 +90,7 @@ func (f files) transfer(ctx context.Context, w *draft, content io.Reader) error 
 	}
 }
 
-// abandon cleans up after a failed write, which a dead process cannot do.
+// abandon cleans up after a failed write, unless the process is dead.
 func (f files) abandon(w *draft) {
 	m := f.p.Machine
 	m.lock()
@@ -102,7 +102,7 @@ func (f files) abandon(w *draft) {
 	}
 }
 
-// tree is host.Tree for one process.
+// tree implements host.Tree for one process.
 type tree struct{ p *Process }
 
 func (t tree) do(ctx context.Context, method, path string, action func(*drive) error) error {

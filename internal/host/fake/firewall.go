@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// newFirewall are rules of a Windows Server with the SSH server installed. Windows Server 2025 brings the one for SSH,
-// which holds for private networks only.
+// newFirewall returns the rules of a Windows Server with the SSH server installed. On Windows Server 2025 the
+// built-in SSH rule applies to private networks only.
 func newFirewall(system host.SystemInfo) map[string]host.FirewallRule {
 	ssh := host.AllProfiles
 	if system.Version == WindowsServer2025().Version {
@@ -36,8 +36,8 @@ func newFirewall(system host.SystemInfo) map[string]host.FirewallRule {
 	return rules
 }
 
-// profile returns the kind of network that Windows takes the machine's for. An administrator has said that it is a
-// private one; of the virtual adapter that HNS makes for a network of pods nobody has.
+// profile returns the network profile of the machine. An administrator has set it to private, but the virtual adapter
+// that HNS creates for a pod network has the default, public.
 func (m *Machine) profile() host.FirewallProfiles {
 	if slices.ContainsFunc(m.networks, bindsAdapter) {
 		return host.ProfilePublic
@@ -45,22 +45,22 @@ func (m *Machine) profile() host.FirewallProfiles {
 	return host.ProfilePrivate
 }
 
-// GroupPolicy is a domain's policy for the firewalls of its members.
+// GroupPolicy is the firewall policy of a domain for its members.
 type GroupPolicy struct {
-	// Void are the profiles in which the machine's own rules are not in force (AllowLocalPolicyMerge is 0).
+	// Void are the profiles that disable the machine's own rules (AllowLocalPolicyMerge is 0).
 	Void []host.FirewallProfiles
-	// Rules are in force besides the machine's own rules. host.Firewall does not list them.
+	// Rules apply in addition to the machine's own rules. host.Firewall does not list them.
 	Rules []host.FirewallRule
 }
 
-// SetGroupPolicy replaces the policy.
+// SetGroupPolicy replaces the group policy.
 func (m *Machine) SetGroupPolicy(policy GroupPolicy) {
 	m.lock()
 	defer m.unlock()
 	m.options.GroupPolicy = policy
 }
 
-// rulesInForce returns the rules that are in force in a profile.
+// rulesInForce returns the effective rules of a profile.
 func (m *Machine) rulesInForce(profile host.FirewallProfiles) []host.FirewallRule {
 	rules := m.options.GroupPolicy.Rules
 	if !slices.Contains(m.options.GroupPolicy.Void, profile) {
@@ -69,7 +69,7 @@ func (m *Machine) rulesInForce(profile host.FirewallProfiles) []host.FirewallRul
 	return rules
 }
 
-// sshBlocked returns the profiles in which only rules of the policy are in force, none of which allows SSH.
+// sshBlocked returns the profiles that apply only rules of the policy and do not allow SSH.
 func (m *Machine) sshBlocked() []host.FirewallProfiles {
 	var blocked []host.FirewallProfiles
 	for _, profile := range m.options.GroupPolicy.Void {
@@ -80,8 +80,8 @@ func (m *Machine) sshBlocked() []host.FirewallProfiles {
 	return blocked
 }
 
-// Admits reports whether inbound TCP to the port comes in: an enabled rule for the present profile allows it and none
-// blocks it, and the machine has its address.
+// Admits reports whether inbound TCP to the port is allowed: an enabled rule for the current profile allows the port,
+// no rule blocks it, and the machine has its address.
 func (m *Machine) Admits(port int) bool {
 	m.lock()
 	defer m.unlock()
@@ -89,7 +89,7 @@ func (m *Machine) Admits(port int) bool {
 	return !m.cutOff && admits(m.rulesInForce(profile), profile, port)
 }
 
-// admits reports whether one of the rules allows inbound TCP to the port in a profile, and none blocks it.
+// admits reports whether an enabled rule allows inbound TCP to the port in a profile and no rule blocks the port.
 func admits(rules []host.FirewallRule, profile host.FirewallProfiles, port int) bool {
 	allowed := false
 	for _, rule := range rules {
@@ -104,7 +104,7 @@ func admits(rules []host.FirewallRule, profile host.FirewallProfiles, port int) 
 	return allowed
 }
 
-// firewall is host.Firewall for one process.
+// firewall implements host.Firewall for one process.
 type firewall struct{ p *Process }
 
 func (f firewall) Rules(ctx context.Context) (rules []host.FirewallRule, err error) {
@@ -118,7 +118,7 @@ func (f firewall) Rules(ctx context.Context) (rules []host.FirewallRule, err err
 	return rules, err
 }
 
-// readRules returns the error of the list of rules, which changes read as well.
+// readRules returns the error of listing the rules. Changes read the list as well.
 func (m *Machine) readRules() error { return m.faults.readList(FirewallList, len(m.firewall)) }
 
 func (m *Machine) rules() []host.FirewallRule {
@@ -166,8 +166,8 @@ func (f firewall) DeleteRule(ctx context.Context, name string) error {
 	})
 }
 
-// AddOutboundRule adds an outbound rule, as another program does. host.Firewall knows inbound rules only; a rule of either
-// direction may have the name of one of the other.
+// AddOutboundRule adds an outbound rule, as another program does. host.Firewall supports inbound rules only. An
+// inbound and an outbound rule may have the same name.
 func (m *Machine) AddOutboundRule(name string) {
 	m.lock()
 	defer m.unlock()
@@ -182,8 +182,8 @@ func (m *Machine) HasOutboundRule(name string) bool {
 	return there
 }
 
-// Listen opens a port to the outside through Options.Listen. The machine's firewall is in front of it: a connection
-// that it does not admit is closed unread. The listener closes when the process ends.
+// Listen opens a port for external clients through Options.Listen. Connections rejected by the machine's firewall are
+// closed unread. The listener closes when the process ends.
 func (p *Process) Listen(port int) (net.Listener, error) {
 	open := p.Machine.options.Listen
 	if open == nil {
@@ -199,7 +199,7 @@ func (p *Process) Listen(port int) (net.Listener, error) {
 	}
 	err = p.locked(func(*Machine) error { p.closers = append(p.closers, listener); return nil })
 	if err != nil {
-		_ = listener.Close() // the process died meanwhile
+		_ = listener.Close() // the process died in the meantime
 		return nil, err
 	}
 	return &guardedListener{Listener: listener, admits: func() bool { return p.Machine.Admits(port) }}, nil

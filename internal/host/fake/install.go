@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// freshFolders are the folders of a freshly installed server, each after the one above it.
+// freshFolders are the directories of a freshly installed server, parents first.
 var freshFolders = []string{
 	`C:\PerfLogs`, `C:\Program Files`, `C:\Program Files\Common Files`, `C:\Program Files\Windows Defender`,
 	`C:\Program Files\WindowsPowerShell`, `C:\Program Files\WindowsPowerShell\Modules`, `C:\Program Files (x86)`,
@@ -46,7 +46,7 @@ var (
 // sshService is the service of the SSH server.
 const sshService = "sshd"
 
-// systemServices are services of Windows that stand for those that do not concern the product.
+// systemServices are representative services of Windows that the product does not use.
 var systemServices = []host.ServiceConfig{
 	{Name: "Dhcp", DisplayName: "DHCP Client", StartType: host.StartAutomatic},
 	{Name: "Dnscache", DisplayName: "DNS Client", StartType: host.StartAutomatic, Dependencies: []string{"nsi"}},
@@ -64,8 +64,8 @@ var systemServices = []host.ServiceConfig{
 	{Name: "WinRM", DisplayName: "Windows Remote Management (WS-Management)", StartType: host.StartAutomatic},
 }
 
-// install fills the drive and the service control manager as the setup of Windows does. It panics when the options name
-// a service that no service control manager takes.
+// install initializes the drive and the service control manager as the setup of Windows does. It panics if the
+// options contain an invalid service.
 func (m *Machine) install() {
 	for _, folder := range freshFolders {
 		m.must(m.drive.mkdir(folder, host.AccessInherited))
@@ -102,7 +102,7 @@ func (m *Machine) place(path string, data []byte) {
 	m.drive.fill(m.drive.add(folder.node, baseName(path), host.AccessInherited), m.drive.contents.intern(data))
 }
 
-// must panics: the fresh machine is made of constants and options that the caller wrote into code.
+// must panics on errors, because the fresh machine consists of constants and options written in code.
 func (m *Machine) must(_ bool, err error) {
 	if err != nil {
 		panic(fmt.Sprintf("make test machine %s: %v", m.options.Name, err))

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Kind is the kind of an entry.
+// Kind is the kind of a journal entry.
 type Kind string
 
 // Kinds of journal entries.
@@ -18,35 +18,35 @@ const (
 	KindReceived    Kind = "received"    // SSH server: bytes from the network
 	KindSent        Kind = "sent"        // SSH server: bytes to the network
 	KindWrite       Kind = "write"       // a file was written; Bytes is its size
-	KindFile        Kind = "file"        // a folder or link was made, something was renamed or removed
-	KindProcess     Kind = "process"     // a process began or ended
+	KindFile        Kind = "file"        // a directory or link was created, an entry was renamed or removed
+	KindProcess     Kind = "process"     // a process started or ended
 	KindService     Kind = "service"     // configure, start, stop, delete, crash, restart
 	KindFeature     Kind = "feature"     // an optional feature was switched
-	KindHostName    Kind = "hostname"    // a computer name was set or came into force
+	KindHostName    Kind = "hostname"    // a computer name was set or took effect
 	KindEnvironment Kind = "environment" // a machine-wide variable changed
 	KindFirewall    Kind = "firewall"    // a rule changed
 	KindRegistry    Kind = "registry"    // a number was set or deleted
-	KindNetwork     Kind = "network"     // an HNS network or endpoint was made or deleted
+	KindNetwork     Kind = "network"     // an HNS network or endpoint was created or deleted
 	KindRoute       Kind = "route"       // a route was added, deleted or lost
 	KindRoot        Kind = "root"        // a trusted root was added or removed
-	KindLog         Kind = "log"         // a log was rotated; Bytes is what it held
+	KindLog         Kind = "log"         // a log was rotated; Bytes is its size
 	KindEvent       Kind = "event"       // an entry was written to the event log
-	KindEventSource Kind = "eventsource" // an event source became known or was removed
+	KindEventSource Kind = "eventsource" // an event source was added or removed
 	KindAntivirus   Kind = "antivirus"   // an exclusion of Microsoft Defender Antivirus was added or removed
 	KindPower       Kind = "power"       // boot and power off
-	KindReboot      Kind = "reboot"      // a reboot was asked for
+	KindReboot      Kind = "reboot"      // a reboot was requested
 )
 
-// Entry is one thing that happened.
+// Entry is a record of one event.
 type Entry struct {
 	Time   time.Time
 	Kind   Kind
 	Detail string
 	Bytes  int64
-	PID    int // of the process that did it; 0 when none did
+	PID    int // of the responsible process; 0 if there is none
 }
 
-// Journal is an append-only record of everything that changed a machine or costs something.
+// Journal is an append-only record of all changes and costs of a machine.
 type Journal struct {
 	clock   clock.PassiveClock
 	changes *broadcast
@@ -61,7 +61,7 @@ func newJournal(clock clock.PassiveClock, changes *broadcast) *Journal {
 	return &Journal{clock: clock, changes: changes, counts: map[Kind]int{}, bytes: map[Kind]int64{}}
 }
 
-// Append adds an entry of the present time. It also wakes Machine.WaitFor.
+// Append adds an entry with the current time. It also wakes Machine.WaitFor.
 func (j *Journal) Append(kind Kind, detail string, bytes int64) { j.append(kind, detail, bytes, 0) }
 
 func (j *Journal) append(kind Kind, detail string, bytes int64, pid int) {
@@ -73,7 +73,7 @@ func (j *Journal) append(kind Kind, detail string, bytes int64, pid int) {
 	j.changes.send()
 }
 
-// Forget drops the entries, for labs in which more happens than there is room for. Counts and sums stay.
+// Forget deletes the entries, for labs that would otherwise exceed the memory. Counts and sums are kept.
 func (j *Journal) Forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -94,7 +94,7 @@ func (j *Journal) Bytes(kind Kind) int64 {
 	return j.bytes[kind]
 }
 
-// Entries returns the entries that the filter accepts (nil: all), oldest first.
+// Entries returns the entries accepted by the filter (nil accepts all), oldest first.
 func (j *Journal) Entries(filter func(Entry) bool) []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -107,13 +107,13 @@ func (j *Journal) Entries(filter func(Entry) bool) []Entry {
 	return accepted
 }
 
-// broadcast wakes everyone who waits for a change.
+// broadcast wakes all goroutines that wait for a change.
 type broadcast struct {
 	mu      sync.Mutex
 	waiting chan struct{}
 }
 
-// next is closed with the next change.
+// next returns a channel that is closed with the next change.
 func (b *broadcast) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

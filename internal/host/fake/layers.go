@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// MakeLayer makes a folder, which is there, the layer of an image or container: it goes by Layers.Destroy alone.
+// MakeLayer marks an existing directory as the layer of an image or container, which only Layers.Destroy can remove.
 func (m *Machine) MakeLayer(folder string) error {
 	m.lock()
 	defer m.unlock()
@@ -24,7 +24,7 @@ func (m *Machine) MakeLayer(folder string) error {
 	return nil
 }
 
-// layers is host.Layers for one process.
+// layers implements host.Layers for one process.
 type layers struct{ p *Process }
 
 func (l layers) Destroy(ctx context.Context, folder string) error {
@@ -50,7 +50,7 @@ func (l layers) Destroy(ctx context.Context, folder string) error {
 	})
 }
 
-// within reports whether a node is another one or below it.
+// within reports whether a node is the other node or a descendant of it.
 func (n *node) within(other *node) bool {
 	for ; n != nil; n = n.parent {
 		if n == other {

@@ -6,28 +6,28 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Lists that Windows enumerates through COM: their items arrive one after the other, and a failure arrives in the place
-// of an item or of the end.
+// Lists that Windows enumerates through COM. Items arrive one by one, and a failure arrives instead of an item or of
+// the end.
 const (
 	FirewallList  = "firewall"
 	AntivirusList = "wmi"
 )
 
-// Codes with which such lists fail.
+// Failure codes of such lists.
 const (
 	CodeAccessDenied    = 0x80041003 // WBEM_E_ACCESS_DENIED
 	CodeDefenderStopped = 0x800106ba // ERROR_MP_SERVICE_NOT_RUNNING
 	CodeInvalidClass    = 0x80041010 // WBEM_E_INVALID_CLASS
 )
 
-// listFault lets a list fail.
+// listFault is a simulated failure of a list.
 type listFault struct {
 	after int
 	code  uint32
 }
 
-// FailList makes a list fail with the code, after so many items, until it is mended. All calls that read the list fail:
-// also changes, which read it first.
+// FailList makes a list fail with the code after the given number of items, until mend is called. All calls that read
+// the list fail, including changes, which read the list first.
 func (m *Machine) FailList(list string, after int, code uint32) (mend func()) {
 	m.lock()
 	defer m.unlock()
@@ -42,7 +42,7 @@ func (m *Machine) FailList(list string, after int, code uint32) (mend func()) {
 	}
 }
 
-// readList returns an error if a list of so many items fails.
+// readList returns an error if a list with this number of items fails.
 func (f *faults) readList(list string, items int) error {
 	fault, fails := f.lists[list]
 	if !fails || items < fault.after {

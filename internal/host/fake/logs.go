@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// logs is host.Logs for one process.
+// logs implements host.Logs for one process.
 type logs struct{ p *Process }
 
 func (l logs) Rotate(ctx context.Context, path, to string) error {
@@ -23,8 +23,8 @@ func (l logs) Rotate(ctx context.Context, path, to string) error {
 	})
 }
 
-// rotate copies a file to one that is not there and empties it. A handle that shares the file, as that of a log's
-// writer, does not keep it from that.
+// rotate copies a file to a new file and empties the original. A handle that shares the file, such as that of a log
+// writer, does not prevent the rotation.
 func (d *drive) rotate(path, to string) (size int64, err error) {
 	at, err := d.existing(path, true)
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *drive) rotate(path, to string) (size int64, err error) {
 	case target.exists():
 		return 0, errExists
 	case (at.mount == nil) != (target.mount == nil):
-		return 0, errParameter // no log and its copy are on two sides of a mount
+		return 0, errParameter // the log and its copy must be on the same side of a mount
 	case at.mount != nil:
 		return rotateReal(at.real, target.real)
 	}
@@ -74,14 +74,14 @@ func rotateReal(path, to string) (size int64, err error) {
 		err = os.Truncate(path, 0)
 	}
 	if err != nil {
-		_ = os.Remove(to) // the first error tells why
+		_ = os.Remove(to) // the first error is reported
 		return 0, err
 	}
 	return int64(len(data)), nil
 }
 
-// AppendLog adds to the end of a file, which is made when it is not there, and keeps it open until the process ends, as
-// a program does with its log: the file cannot be replaced, removed or renamed meanwhile, but be read and emptied.
+// AppendLog appends to a file, which is created if missing, and keeps the file open until the process ends, as for a
+// log. Meanwhile the file can be read and emptied, but not replaced, removed or renamed.
 func (p *Process) AppendLog(path, text string) error {
 	return p.locked(func(m *Machine) error { return pathError("append", path, m.drive.appendLog(p, path, text)) })
 }
@@ -112,7 +112,7 @@ func (d *drive) appendLog(p *Process, path, text string) error {
 	return nil
 }
 
-// share holds a file, once, in the way of a log's writer.
+// share holds a file, once, like a log writer.
 func (p *Process) share(n *node) {
 	for _, h := range p.holds {
 		if h.node == n && h.shared {

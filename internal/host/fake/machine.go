@@ -15,7 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Machine is one Windows machine. New makes it powered off; Boot starts it. All methods may be called concurrently.
+// Machine is a simulated Windows machine. New returns a powered-off machine; Boot starts it. All methods are safe for
+// concurrent use.
 type Machine struct {
 	options Options
 	clock   clock.WithTicker
@@ -26,15 +27,15 @@ type Machine struct {
 	programs    sync.WaitGroup // goroutines of programs and of the machine itself
 
 	mu          sync.Mutex
-	afterUnlock []func() // foreign code to run when the lock is free again
+	afterUnlock []func() // external code to run after the lock is released
 
 	power      powerState
-	boots      int // counts boots and power cuts, so that what belongs to an earlier one can tell
+	boots      int // counts boots and power cuts, to detect leftovers of an earlier boot
 	bootID     string
 	bootTime   time.Time
 	up         context.Context // done when this boot ends
 	down       context.CancelFunc
-	lingers    bool // a reboot was accepted and has not begun
+	lingers    bool // a reboot was accepted and has not started
 	onBoot     []func()
 	onShutdown []func()
 
@@ -49,13 +50,13 @@ type Machine struct {
 	firewall        map[string]host.FirewallRule
 	outboundRules   map[string]string // names by key
 	registry        registry
-	cutOff          bool // it has lost its address
-	hnsDeviceless   bool // what the registry said about static addresses when the Host Networking Service started last
+	cutOff          bool // the machine has lost its address
+	hnsDeviceless   bool // registry value for static addresses at the last start of the Host Networking Service
 	networks        []host.HNSNetwork
 	endpoints       []host.HNSEndpoint
-	attachments     int // of endpoints to the machine, each with an adapter of its own
+	attachments     int // number of endpoint attachments, each with its own adapter
 	events          []host.LoggedEvent
-	eventsCleared   int               // how often
+	eventsCleared   int               // number of times
 	eventSources    map[string]string // names by key
 	defender        defender
 	roots           rootStore
@@ -63,16 +64,16 @@ type Machine struct {
 
 	processes map[int]*Process
 	lastPID   int
-	reusedPID int // of the next process; 0: a new ID
+	reusedPID int // for the next process; 0 means a new ID
 	console   *Process
 	local     map[int]*localServer
 	runtimes  map[string]*localRuntime
 	sandboxes map[string]*sandbox // by ID
 	faults    faults
-	silent    map[string]chan struct{} // by address or name; closed when it answers again
+	silent    map[string]chan struct{} // by address or name; closed when answers resume
 }
 
-// New makes a machine as it comes out of its setup, powered off.
+// New returns a powered-off machine in its state after setup.
 func New(options Options) *Machine {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -107,7 +108,7 @@ func New(options Options) *Machine {
 	m.SetClockOffset(options.ClockOffset)
 	m.clock = m.Clock(options.Clock)
 	m.drive = newDrive(options.Contents, m.clock, options.DiskBytes)
-	m.journal = newJournal(options.Clock, &m.changes) // the lab's, which has the true time
+	m.journal = newJournal(options.Clock, &m.changes) // uses the lab's clock, which has the true time
 	m.environment = newEnvironment()
 	for name, value := range options.Environment {
 		m.environment.set(name, value)
@@ -118,16 +119,16 @@ func New(options Options) *Machine {
 	return m
 }
 
-// identifier returns a stable name in the form of a GUID.
+// identifier returns a stable identifier in the form of a GUID.
 func identifier(parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// lock takes the machine's lock. While it is held, no foreign code runs: no program, hook, writer or listener.
+// lock acquires the machine's lock. While it is held, no external code runs: no program, hook, writer or listener.
 func (m *Machine) lock() { m.mu.Lock() }
 
-// unlock frees the lock and runs what had to wait for that.
+// unlock releases the lock and runs the deferred functions.
 func (m *Machine) unlock() {
 	waiting := m.afterUnlock
 	m.afterUnlock = nil
@@ -137,10 +138,10 @@ func (m *Machine) unlock() {
 	}
 }
 
-// later runs foreign code when the lock is free again, on the goroutine that frees it.
+// later defers external code until the lock is released. The code runs on the goroutine that releases the lock.
 func (m *Machine) later(run func()) { m.afterUnlock = append(m.afterUnlock, run) }
 
-// Name returns the computer name in force.
+// Name returns the current computer name.
 func (m *Machine) Name() string {
 	m.lock()
 	defer m.unlock()
@@ -154,42 +155,41 @@ func (m *Machine) Addresses() []string {
 	return slices.Clone(m.options.Addresses)
 }
 
-// SetAddresses gives the machine other IPv4 addresses, the default route's first, as DHCP does. The caller moves
-// listeners on the old ones.
+// SetAddresses replaces the machine's IPv4 addresses, starting with that of the default route, as DHCP does. The
+// caller must move listeners from the old addresses.
 func (m *Machine) SetAddresses(addresses ...string) {
 	m.lock()
 	defer m.unlock()
 	m.options.Addresses = slices.Clone(addresses)
 }
 
-// reorderAddresses changes the order of the addresses at each boot after the first: Windows lists the adapters as it finds
-// them, and which of two equal default routes comes first differs.
+// reorderAddresses changes the order of the addresses at each boot after the first. Windows lists the adapters in
+// detection order, and the first of two equal default routes varies.
 func (m *Machine) reorderAddresses() {
 	if addresses := m.options.Addresses; m.boots > 1 && len(addresses) > 1 {
 		m.options.Addresses = append(slices.Clone(addresses[1:]), addresses[0])
 	}
 }
 
-// Journal returns the record of what happened on the machine.
+// Journal returns the journal of the machine.
 func (m *Machine) Journal() *Journal { return m.journal }
 
-// Host returns the machine as an administrator at its console has it: it belongs to no process and works in every boot.
-// While the machine is off its operations return ErrPoweredOff.
+// Host returns the machine from the view of an administrator at the console. The host belongs to no process and works
+// in every boot. While the machine is off, all operations return ErrPoweredOff.
 func (m *Machine) Host() host.Host { return m.console.Host }
 
-// lookAgain is how often WaitFor asks again of a machine that does not change.
+// lookAgain is the interval between checks by WaitFor of a machine that does not change.
 const lookAgain = 10 * time.Millisecond
 
-// WaitFor waits until the condition holds. It is checked again after each change of the machine and each entry of its
-// journal, and from time to time, since it may be about more than the machine.
+// WaitFor waits until the condition holds. The condition is checked after each change of the machine, after each
+// journal entry, and periodically, because it may depend on external state.
 func (m *Machine) WaitFor(ctx context.Context, condition func(*Machine) bool) error {
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()
 	return m.wait(ctx, ticker.C, func() bool { return condition(m) })
 }
 
-// wait waits until the condition holds, which is asked again after each change and each tick; no ticks where they are
-// nil.
+// wait waits until the condition holds. The condition is checked after each change and each tick; ticks may be nil.
 func (m *Machine) wait(ctx context.Context, ticks <-chan time.Time, condition func() bool) error {
 	for {
 		change := m.changes.next()
@@ -205,7 +205,7 @@ func (m *Machine) wait(ctx context.Context, ticks <-chan time.Time, condition fu
 	}
 }
 
-// system is host.System for one process.
+// system implements host.System for one process.
 type system struct{ p *Process }
 
 func (s system) Info(ctx context.Context) (info host.SystemInfo, err error) {

@@ -235,7 +235,7 @@ func TestAFeatureMayTakeItsTime(t *testing.T) {
 		if got := state(r); got != host.FeatureEnablePending {
 			t.Errorf("in the end it is %s", got)
 		}
-		r.must(r.Features.Enable(r.ctx, "Containers")) // takes no time: there is nothing to do
+		r.must(r.Features.Enable(r.ctx, "Containers")) // takes no time: nothing changes
 	})
 	t.Run("the end of who has asked for it leaves it as it was", func(t *testing.T) {
 		r := boot(t, nil, takesTime)

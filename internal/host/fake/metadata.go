@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// metadata is host.Metadata for one process.
+// metadata implements host.Metadata for one process.
 type metadata struct{ p *Process }
 
 func (d metadata) HostName(ctx context.Context, platform string) (name string, err error) {

@@ -11,13 +11,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// CreateNetwork makes an HNS network. Errors: ErrExist, and the feature Containers is not in force.
+// CreateNetwork creates an HNS network. It returns an error if the network exists or the feature Containers is not
+// enabled.
 func (m *Machine) CreateNetwork(network host.HNSNetwork) error {
 	return m.console.CreateNetwork(network)
 }
 
-// CreateNetwork makes an HNS network, as hybrid-overlay-node does. Errors: ErrExist, and the feature Containers is not
-// in force.
+// CreateNetwork creates an HNS network, as hybrid-overlay-node does. It returns an error if the network exists or the
+// feature Containers is not enabled.
 func (p *Process) CreateNetwork(network host.HNSNetwork) error {
 	return p.locked(func(m *Machine) error {
 		if err := m.checkNetwork(network); err != nil {
@@ -33,7 +34,7 @@ func (p *Process) CreateNetwork(network host.HNSNetwork) error {
 	})
 }
 
-// HasNetwork reports whether an HNS network is there.
+// HasNetwork reports whether an HNS network exists.
 func (m *Machine) HasNetwork(name string) bool {
 	m.lock()
 	defer m.unlock()
@@ -51,8 +52,8 @@ func (m *Machine) checkNetwork(network host.HNSNetwork) error {
 	return err
 }
 
-// loseNetworks takes away at a boot what does not outlive one: overlay networks, which hybrid-overlay-node makes so,
-// with their endpoints, and what the other endpoints are attached to.
+// loseNetworks removes networking that does not persist across a boot: overlay networks, which hybrid-overlay-node
+// creates as non-persistent, with their endpoints, and the attachments of the remaining endpoints.
 func (m *Machine) loseNetworks() {
 	for i := range m.endpoints {
 		m.endpoints[i].Attached, m.endpoints[i].Adapter = false, ""
@@ -66,7 +67,7 @@ func (m *Machine) loseNetworks() {
 	}
 }
 
-// dropNetwork takes a network away with its endpoints.
+// dropNetwork deletes a network and its endpoints.
 func (m *Machine) dropNetwork(name string) {
 	m.networks = slices.DeleteFunc(m.networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })
 	m.endpoints = slices.DeleteFunc(m.endpoints, func(e host.HNSEndpoint) bool {
@@ -82,7 +83,7 @@ func (m *Machine) endpoint(name string) int {
 	return slices.IndexFunc(m.endpoints, func(e host.HNSEndpoint) bool { return strings.EqualFold(e.Name, name) })
 }
 
-// networks is host.Networks for one process.
+// networks implements host.Networks for one process.
 type networks struct{ p *Process }
 
 func (n networks) do(ctx context.Context, method, target string, action func(*Machine) error) error {
@@ -164,7 +165,7 @@ func (n networks) AttachEndpoint(ctx context.Context, name string) error {
 	})
 }
 
-// endpointAddress returns the address that an endpoint gets that asks for this one, or for any.
+// endpointAddress returns the address assigned to an endpoint that requests the given address, or any if empty.
 func (m *Machine) endpointAddress(network host.HNSNetwork, wanted string) (string, error) {
 	if wanted == "" {
 		return m.freeAddress(network)
@@ -183,8 +184,8 @@ func (m *Machine) endpointAddress(network host.HNSNetwork, wanted string) (strin
 	return wanted, nil
 }
 
-// freeAddress returns the lowest address of the subnet that no endpoint has; the first is the gateway's, the last the
-// broadcast address.
+// freeAddress returns the lowest unused address of the subnet. The first address belongs to the gateway, and the last
+// is the broadcast address.
 func (m *Machine) freeAddress(network host.HNSNetwork) (string, error) {
 	subnet, err := netip.ParsePrefix(network.Subnet)
 	if err != nil {

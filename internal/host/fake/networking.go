@@ -6,8 +6,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// The parts of Windows' networking for containers. Where they are features of their own, the feature Containers does
-// not bring them.
+// Parts of Windows' container networking. On releases with separate features for these parts, the feature Containers
+// does not include them.
 const (
 	hnsFeature = "Containers-HNS"
 	vfpFeature = "Containers-SDN"
@@ -15,19 +15,19 @@ const (
 	vfpService = "vfpext"
 )
 
-// deviceless keeps the address of an adapter that has it from an administrator and not from DHCP.
+// Registry value that preserves the address of an adapter if an administrator, not DHCP, assigned the address.
 const (
 	hnsState           = `SYSTEM\CurrentControlSet\Services\hns\State`
 	devicelessDisabled = "DeviceLessNicDisabled"
 )
 
-// inForce reports whether a feature is there since the last boot.
+// inForce reports whether a feature is in effect since the last boot.
 func (m *Machine) inForce(feature string) bool {
 	f := m.features[key(feature)]
 	return f != nil && (f.state == host.FeatureEnabled || f.state == host.FeatureDisablePending)
 }
 
-// brings reports whether Windows has what a feature of its own brings here, or Containers elsewhere.
+// brings reports whether a networking part is installed by its separate feature, or by Containers on other releases.
 func (m *Machine) brings(feature string) bool {
 	if m.features[key(feature)] == nil {
 		return m.inForce("Containers")
@@ -35,7 +35,7 @@ func (m *Machine) brings(feature string) bool {
 	return m.inForce(feature)
 }
 
-// settleNetworking makes and takes away the services that features have brought.
+// settleNetworking creates and deletes services according to the enabled features.
 func (m *Machine) settleNetworking() {
 	for _, part := range []struct{ feature, service, shown string }{
 		{hnsFeature, hnsService, "Host Network Service"},
@@ -59,7 +59,7 @@ func (m *Machine) settleNetworking() {
 	}
 }
 
-// hns returns an error when the Host Networking Service does not answer.
+// hns returns an error if the Host Networking Service does not answer.
 func (m *Machine) hns() error {
 	s := m.services[key(hnsService)]
 	switch {
@@ -71,8 +71,8 @@ func (m *Machine) hns() error {
 	return nil
 }
 
-// risksAddress takes the address away that an administrator gave to an adapter, when a network takes the adapter:
-// Windows asks DHCP for one then, but for the releases that know better, and where the registry says not to.
+// risksAddress removes a manually assigned address from an adapter when a network binds the adapter. Windows then
+// requests an address by DHCP, except on unaffected releases and if the registry value preserves the address.
 func (m *Machine) risksAddress(network host.HNSNetwork) {
 	deviceless := m.deviceless()
 	if m.options.HNSReadsStateAtStart {
@@ -85,7 +85,7 @@ func (m *Machine) risksAddress(network host.HNSNetwork) {
 	}
 }
 
-// deviceless reports whether the registry has the value that keeps static addresses.
+// deviceless reports whether the registry contains the value that preserves static addresses.
 func (m *Machine) deviceless() bool {
 	return m.registry[registryKey(hnsState, devicelessDisabled)] == 1
 }

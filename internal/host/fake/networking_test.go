@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// containers returns a machine of a release on which all features of containers are in force.
+// containers returns a machine with all container features enabled.
 func containers(t *testing.T, options fake.Options) *fake.Machine {
 	t.Helper()
 	options.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled}

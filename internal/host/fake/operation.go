@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Operation is a host operation that a process is about to do.
+// Operation is a host operation that a process is about to start.
 type Operation struct {
 	Process   *Process
 	Interface string // as in host.Host: "Files"
@@ -13,7 +13,7 @@ type Operation struct {
 	Target    string // path, service, rule, ...; empty for operations without one
 }
 
-// String returns the operation as in "Files.Write C:\k\config".
+// String returns the operation in the form "Files.Write C:\k\config".
 func (o Operation) String() string {
 	if o.Target == "" {
 		return o.Interface + "." + o.Method
@@ -21,7 +21,7 @@ func (o Operation) String() string {
 	return o.Interface + "." + o.Method + " " + o.Target
 }
 
-// do does one operation of the process under the machine's lock, if the process lives and no hook objects.
+// do runs one operation of the process under the machine's lock if the process is alive and no hook returns an error.
 func (p *Process) do(ctx context.Context, in, method, target string, action func(*Machine) error) error {
 	if err := p.admit(ctx, Operation{Process: p, Interface: in, Method: method, Target: target}); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (p *Process) do(ctx context.Context, in, method, target string, action func
 	return p.locked(action)
 }
 
-// locked does something in the name of the process under the machine's lock.
+// locked runs an action of the process under the machine's lock.
 func (p *Process) locked(action func(*Machine) error) error {
 	p.Machine.lock()
 	defer p.Machine.unlock()
@@ -39,7 +39,7 @@ func (p *Process) locked(action func(*Machine) error) error {
 	return action(p.Machine)
 }
 
-// admit asks whether an operation may begin. The hooks are foreign code and run without the machine's lock.
+// admit checks whether an operation may start. The hooks are external code and run without the machine's lock.
 func (p *Process) admit(ctx context.Context, operation Operation) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", operation, err)
@@ -56,7 +56,7 @@ func (p *Process) admit(ctx context.Context, operation Operation) error {
 	return nil
 }
 
-// lasting is ctx until the process ends, for operations that wait.
+// lasting returns a context that also ends with the process, for operations that wait.
 func (p *Process) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

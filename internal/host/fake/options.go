@@ -1,6 +1,7 @@
-// Package fake is a Windows machine in memory. It keeps Windows' semantics behind the interfaces of package host:
-// services with dependencies and recovery actions, changes that wait for a reboot, files that cannot be replaced while
-// they run. Programs are Go functions that stand for executables. Hundreds of machines fit into one process.
+// Package fake implements a Windows machine in memory. It implements the interfaces of package host with the
+// semantics of Windows: services with dependencies and recovery actions, changes that take effect after a reboot, and
+// running executables that cannot be replaced. Programs are Go functions that represent executables. Hundreds of
+// machines fit into one process.
 package fake
 
 import (
@@ -17,65 +18,68 @@ import (
 type Options struct {
 	// Name is the computer name. Default: "WIN-" and a part of the machine ID.
 	Name string
-	// Addresses are the machine's IPv4 addresses, the default route's first.
+	// Addresses are the machine's IPv4 addresses, starting with that of the default route.
 	Addresses []string
-	// System is what Windows says of itself (WindowsServer2022, WindowsServer2019); names, boot and disk facts are filled
-	// in.
+	// System is the Windows release (WindowsServer2022, WindowsServer2019). Names, boot and disk facts are filled in.
 	System host.SystemInfo
 	// Clock is the machine's clock. Default: the real one.
 	Clock clock.WithTicker
-	// ClockOffset is how far the machine's clock is ahead of Clock, negative when it is behind.
+	// ClockOffset is the offset of the machine's clock from Clock; a positive offset is ahead.
 	ClockOffset time.Duration
-	// ProgramClock says when a process began. Default: Clock. Programs may follow another one than Windows, where that is
-	// made to run faster.
+	// ProgramClock is the clock for the start times of processes. Default: Clock. Programs may need another clock
+	// than Windows if the clock of Windows is accelerated.
 	ProgramClock clock.PassiveClock
-	// Programs finds what an executable does by its content. Default: no executable is known.
+	// Programs returns the program for the content of an executable. Default: no executable is known.
 	Programs ProgramTable
-	// Contents holds the file contents; machines that share it keep equal files once. Default: one of its own.
+	// Contents stores the file contents. Machines that share a store keep equal files once. Default: a separate
+	// store.
 	Contents *ContentStore
-	// Listen opens a port on the machine's outside addresses, for programs that serve others. Nil: Process.Listen fails.
+	// Listen opens a port on the machine's external addresses, for programs with external clients. Nil:
+	// Process.Listen fails.
 	Listen func(ctx context.Context, port int) (net.Listener, error)
-	// Network is what is outside of the machine, for its names and connections. Nil: the machine is alone.
+	// Network resolves names and connects outside of the machine. Nil: the machine is isolated.
 	Network Network
-	// Metadata are the names by which a platform's metadata service knows the machine, by platform ("AWS"). Default: there
-	// is none.
+	// Metadata are the host names returned by the metadata service, by platform ("AWS"). Default: there is none.
 	Metadata map[string]string
-	// Routes are the destinations to which the image's own set-up makes a route, at the first boot only
+	// Routes are the destinations to which the setup of the image adds a route, at the first boot only
 	// (169.254.169.254/32).
 	Routes []string
 	// DiskBytes is the size of C:. Default: 127 GiB.
 	DiskBytes int64
-	// ShutdownDelay is the time between an accepted reboot and the end of all processes, in which the machine works on.
-	// Zero: no time passes.
+	// ShutdownDelay is the time between an accepted reboot and the end of all processes. The machine keeps running
+	// during this time. Zero: no delay.
 	ShutdownDelay time.Duration
-	// RebootDuration is the time between the end of all processes and the next boot. Zero: no time passes.
+	// RebootDuration is the time between the end of all processes and the next boot. Zero: no delay.
 	RebootDuration time.Duration
-	// FeatureDuration is how long it takes to switch an optional feature. Zero: no time passes.
+	// FeatureDuration is the time to switch an optional feature. Zero: no delay.
 	FeatureDuration time.Duration
-	// Services are foreign services that are installed before the first boot. Their executable must be known to Programs,
-	// lie on the drive before Boot, or be `C:\Windows\System32\svchost.exe`, which idles.
+	// Services are additional services installed before the first boot, unrelated to the product. Their executables
+	// must be known to Programs, exist on the drive before Boot, or be `C:\Windows\System32\svchost.exe`, which
+	// idles.
 	Services []host.ServiceConfig
-	// SSHStart is the start type of the SSH server's service. Before the first boot is over somebody has started it by
-	// hand, whatever the type. Default: Automatic.
+	// SSHStart is the start type of the SSH server's service. During the first boot an administrator starts the
+	// service manually, regardless of the type. Default: Automatic.
 	SSHStart host.StartType
-	// Environment has further machine-wide variables, which an administrator set before the first boot.
+	// Environment are additional machine-wide variables, set by an administrator before the first boot.
 	Environment map[string]string
-	// StaticAddress means that the addresses were given by hand, and not by DHCP.
+	// StaticAddress means that the addresses were assigned manually instead of by DHCP.
 	StaticAddress bool
-	// HNSSleeps lets the Host Networking Service be stopped after each boot, and not answer before its service is started.
+	// HNSSleeps means that the Host Networking Service is stopped after each boot and does not answer until its
+	// service is started.
 	HNSSleeps bool
-	// HNSReadsStateAtStart lets the Host Networking Service read DeviceLessNicDisabled when its service starts, and not when it
-	// makes a switch.
+	// HNSReadsStateAtStart means that the Host Networking Service reads DeviceLessNicDisabled when its service starts
+	// instead of when it creates a switch.
 	HNSReadsStateAtStart bool
-	// ManagementIP is the address of the adapter that HNS takes for overlay networks. Default: HNS does not report it.
+	// ManagementIP is the address of the adapter that HNS binds for overlay networks. Default: HNS does not report
+	// the address.
 	ManagementIP string
-	// NoHostRoute lets HNS list the policies of overlay networks without HostRoute.
+	// NoHostRoute means that HNS lists the policies of overlay networks without HostRoute.
 	NoHostRoute bool
-	// DomainMember makes the machine a member of a domain, which knows it by its name.
+	// DomainMember makes the machine a member of a domain, which identifies the machine by its name.
 	DomainMember bool
-	// GroupPolicy is the firewall policy of its domain.
+	// GroupPolicy is the firewall policy of the domain.
 	GroupPolicy GroupPolicy
-	// Features override how the optional features stand before the first boot.
+	// Features override the states of optional features before the first boot.
 	Features map[string]host.FeatureState
 }
 

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Network is what is outside of a machine. *net.Resolver and *net.Dialer have such methods.
+// Network resolves names and connects outside of a machine. *net.Resolver and *net.Dialer have such methods.
 type Network interface {
-	// LookupHost is the addresses of a name.
+	// LookupHost returns the addresses of a name.
 	LookupHost(ctx context.Context, name string) ([]string, error)
 	// DialContext connects to address:port.
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Silence lets nothing come back from a name's servers or from an address, as if the packets were lost, until it is
-// mended.
+// Silence drops all answers from a name's servers or from an address, as if the packets were lost, until mend is
+// called.
 func (m *Machine) Silence(nameOrAddress string) (mend func()) {
 	m.lock()
 	defer m.unlock()
@@ -36,7 +36,7 @@ func (m *Machine) Silence(nameOrAddress string) (mend func()) {
 	}
 }
 
-// outbound is host.Outbound for one process.
+// outbound implements host.Outbound for one process.
 type outbound struct{ p *Process }
 
 func (o outbound) LookupHost(ctx context.Context, name string) ([]string, error) {
@@ -80,11 +80,11 @@ func (o outbound) Connect(ctx context.Context, address string) error {
 	}
 	own := false
 	err = o.p.do(ctx, "Outbound", "Connect", address, func(m *Machine) error {
-		port, _ := strconv.Atoi(portText) // nothing listens on what is no port
+		port, _ := strconv.Atoi(portText) // nothing listens on an invalid port
 		loopback := net.ParseIP(ip).IsLoopback()
 		own = loopback && m.local[port] != nil
 		switch {
-		case own || m.options.Network != nil: // whose loopback programs of the machine may use as well
+		case own || m.options.Network != nil: // programs of the machine may also use the network's loopback
 			return nil
 		case loopback:
 			return failed(errRefused)

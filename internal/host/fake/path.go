@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// maxLinks is how many symbolic links Windows follows in one path.
+// maxLinks is the maximum number of symbolic links that Windows follows in one path.
 const maxLinks = 63
 
-// splitPath takes an absolute path on C: apart into its names.
+// splitPath splits an absolute path on C: into its names.
 func splitPath(path string) ([]string, error) {
 	path = strings.ReplaceAll(path, "/", `\`)
 	if len(path) < 2 || path[1] != ':' || (len(path) > 2 && path[2] != '\\') {
@@ -39,7 +39,7 @@ var reservedNames = []string{
 	"lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
 }
 
-// checkName refuses names that Windows does not allow or silently changes.
+// checkName rejects names that Windows does not allow or silently changes.
 func checkName(name string) error {
 	control := func(r rune) bool { return r < ' ' }
 	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
@@ -54,10 +54,10 @@ func checkName(name string) error {
 
 func joinPath(names []string) string { return `C:\` + strings.Join(names, `\`) }
 
-// key returns a name as Windows compares it.
+// key returns a name in the form for case-insensitive comparison.
 func key(name string) string { return strings.ToLower(name) }
 
-// linkDestination is where a link in the folder leads, as names from the root.
+// linkDestination returns the destination of a link in the directory, as names from the root.
 func linkDestination(folder []string, target string) ([]string, error) {
 	if len(target) > 1 && target[1] == ':' {
 		return splitPath(target)

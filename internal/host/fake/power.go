@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrPoweredOff means that the machine is off or between two boots.
+// ErrPoweredOff is returned while the machine is off or between two boots.
 var ErrPoweredOff = errors.New("the machine is powered off")
 
 type powerState int
@@ -22,7 +22,8 @@ const (
 )
 
 // Boot powers the machine on, starts the automatic services in dependency order and calls the OnBoot hooks. A service
-// that does not start is no error of the boot; the journal has it. It waits when the machine is on its way already.
+// that fails to start is recorded in the journal and is not an error of Boot. If the machine is already on, booting
+// or restarting, Boot waits until it runs.
 func (m *Machine) Boot(ctx context.Context) error {
 	m.lock()
 	if m.power != powerOff {
@@ -38,7 +39,7 @@ func (m *Machine) Boot(ctx context.Context) error {
 	return nil
 }
 
-// begin begins a boot: what waited for one comes into force.
+// begin starts a boot and applies pending changes.
 func (m *Machine) begin() (boot int, up context.Context) {
 	m.boots++
 	m.power = powerBooting
@@ -64,7 +65,7 @@ func (m *Machine) begin() (boot int, up context.Context) {
 	return m.boots, m.up
 }
 
-// finish starts the automatic services and, unless the machine went off meanwhile, declares the boot done.
+// finish starts the automatic services and completes the boot, unless the machine was powered off in the meantime.
 func (m *Machine) finish(up context.Context, boot int) {
 	m.startAutomaticServices(up)
 	m.lock()
@@ -79,37 +80,36 @@ func (m *Machine) finish(up context.Context, boot int) {
 	}
 }
 
-// Running reports whether the machine is on and past its boot.
+// Running reports whether the machine is on and has completed its boot.
 func (m *Machine) Running() bool {
 	m.lock()
 	defer m.unlock()
 	return m.power == powerOn
 }
 
-// BootID differs after each boot; it is empty before the first.
+// BootID returns an identifier that differs after each boot. It is empty before the first boot.
 func (m *Machine) BootID() string {
 	m.lock()
 	defer m.unlock()
 	return m.bootID
 }
 
-// OnBoot registers a hook that runs at the end of each boot, also the one after a reboot. Hooks must not wait for
-// programs.
+// OnBoot registers a hook that runs at the end of each boot, including reboots. Hooks must not wait for programs.
 func (m *Machine) OnBoot(hook func()) {
 	m.lock()
 	defer m.unlock()
 	m.onBoot = append(m.onBoot, hook)
 }
 
-// OnShutdown registers a hook that runs when all processes were ended, before a reboot and at power off.
+// OnShutdown registers a hook that runs after the end of all processes, before a reboot and at power off.
 func (m *Machine) OnShutdown(hook func()) {
 	m.lock()
 	defer m.unlock()
 	m.onShutdown = append(m.onShutdown, hook)
 }
 
-// PowerOff ends every process at once, as a pulled plug does, and calls the OnShutdown hooks before it returns. A
-// reboot that is under way does not come back.
+// PowerOff ends all processes at once, like a power failure, and calls the OnShutdown hooks before it returns. A
+// reboot in progress is not completed.
 func (m *Machine) PowerOff() {
 	m.lock()
 	defer m.unlock()
@@ -117,7 +117,7 @@ func (m *Machine) PowerOff() {
 	case powerOff:
 		return
 	case powerRestarting:
-		m.boots++ // the reboot finds that it is no longer wanted
+		m.boots++ // cancels the pending boot
 		m.down()
 	default:
 		m.shutDown()
@@ -129,16 +129,16 @@ func (m *Machine) PowerOff() {
 	m.journal.Append(KindPower, "power off", 0)
 }
 
-// Close powers the machine off and waits until all its goroutines have ended. Programs and hooks must not call it.
+// Close powers the machine off and waits until all its goroutines have ended. Programs and hooks must not call Close.
 func (m *Machine) Close() {
 	m.PowerOff()
 	m.programs.Wait()
 }
 
-// shutDown ends the present boot.
+// shutDown ends the current boot.
 func (m *Machine) shutDown() {
 	m.boots++
-	m.power = powerOff // before the processes end, so that nothing takes their end for a crash
+	m.power = powerOff // set before the processes end, so that their end does not count as a crash
 	m.lingers = false
 	for _, p := range m.processes {
 		p.end(exitKilled, true)
@@ -146,23 +146,23 @@ func (m *Machine) shutDown() {
 	m.unmountAll()
 	m.down()
 	for writer := range m.drive.writers {
-		m.later(func() { _ = writer.close(ErrPoweredOff) }) // closed already: just as well
+		m.later(func() { _ = writer.close(ErrPoweredOff) }) // it may already be closed
 	}
 }
 
-// power is host.Power for one process.
+// power implements host.Power for one process.
 type power struct{ p *Process }
 
-// Reboot is accepted at once. Where the machine does not linger, it ends all processes before it returns: nothing that
-// the caller does afterwards has an effect. Where it does, it works on for that time, as Windows does until its
-// services have stopped, and another reboot that is asked for meanwhile changes nothing.
+// Reboot is accepted immediately. Without a delay, it ends all processes before it returns, and further actions of
+// the caller have no effect. With a delay, the machine keeps running for that time, as Windows does until its
+// services have stopped. Further reboot requests during that time have no effect.
 func (w power) Reboot(ctx context.Context, reason string) error {
 	return w.p.do(ctx, "Power", "Reboot", reason, func(m *Machine) error {
 		if m.power != powerOn && m.power != powerBooting {
 			return ErrPoweredOff
 		}
 		if m.lingers {
-			return nil // ERROR_SHUTDOWN_IN_PROGRESS, which is no error of a reboot
+			return nil // ERROR_SHUTDOWN_IN_PROGRESS, which is not an error of a reboot
 		}
 		w.p.record(KindReboot, reason, 0)
 		delay := m.options.ShutdownDelay + m.faults.linger
@@ -177,7 +177,7 @@ func (w power) Reboot(ctx context.Context, reason string) error {
 	})
 }
 
-// linger is the time between an accepted reboot and the end of all processes. A power off cuts it short.
+// linger waits for the time between an accepted reboot and the end of all processes. A power off ends the wait.
 func (m *Machine) linger(up context.Context, timer clock.Timer, boot int) {
 	defer m.programs.Done()
 	defer timer.Stop()
@@ -192,11 +192,12 @@ func (m *Machine) linger(up context.Context, timer clock.Timer, boot int) {
 	}
 }
 
-// goDown is the first half of a reboot.
+// goDown performs the first half of a reboot.
 func (m *Machine) goDown() {
 	m.shutDown()
 	m.power = powerRestarting
-	// The wait is cut short by a power off; the timer is there before anyone can see that the machine is down.
+	// A power off cancels the wait. The timer is created before other goroutines can observe that the machine is
+	// down.
 	waiting, cut := context.WithCancel(context.Background())
 	m.down = cut
 	var timer clock.Timer
@@ -208,8 +209,8 @@ func (m *Machine) goDown() {
 	go m.comeBack(waiting, timer, boot)
 }
 
-// comeBack is the second half of a reboot. It runs on a goroutine of its own, so that the hooks may wait for the caller
-// of Reboot.
+// comeBack performs the second half of a reboot. It runs on a separate goroutine, so that the hooks may wait for the
+// caller of Reboot.
 func (m *Machine) comeBack(waiting context.Context, timer clock.Timer, boot int) {
 	defer m.programs.Done()
 	m.lock()

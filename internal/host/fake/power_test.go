@@ -14,7 +14,7 @@ import (
 func TestReboot(t *testing.T) {
 	t.Run("a reboot ends all processes and starts automatic services in dependency order", func(t *testing.T) {
 		r := boot(t, programs{"idle": idle}, func(o *Options) { o.RebootDuration = time.Minute })
-		// "a" sorts before what it depends on, so that only the dependency can bring the order.
+		// "a" sorts before its dependency, so that only the dependency can determine the order.
 		r.install("a", "idle", func(c *host.ServiceConfig) { c.StartType, c.Dependencies = host.StartAutomatic, []string{"z"} })
 		r.install("z", "idle", func(c *host.ServiceConfig) { c.StartType = host.StartAutomatic })
 		r.install("manual", "idle")

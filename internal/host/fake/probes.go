@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// probeLimit is how much of an answer a probe reads.
+// probeLimit is the maximum number of bytes read from a probe's answer.
 const probeLimit = 1 << 10
 
 type localServer struct {
@@ -52,7 +52,7 @@ func (p *Process) ServeRuntime(endpoint string, status func() host.RuntimeStatus
 	})
 }
 
-// probes is host.Probes for one process.
+// probes implements host.Probes for one process.
 type probes struct{ p *Process }
 
 func (b probes) HTTPGet(ctx context.Context, address string, client []byte) (status int, body string, err error) {
@@ -88,8 +88,8 @@ func (b probes) HTTPGet(ctx context.Context, address string, client []byte) (sta
 	return server.ask(request)
 }
 
-// shown is what a server over TLS knows of a client: its certificate, if it has one. Whether the server asks for it, and
-// what it accepts, is the handler's to say.
+// shown returns a TLS server's view of a client, including the client's certificate, if any. The handler decides
+// whether a certificate is required and accepted.
 func shown(scheme string, client []byte) (*tls.ConnectionState, error) {
 	if scheme != "https" {
 		return nil, nil
@@ -106,7 +106,7 @@ func shown(scheme string, client []byte) (*tls.ConnectionState, error) {
 	return state, nil
 }
 
-// ask lets the handler answer until the request's context or the server's process ends.
+// ask runs the handler until it answers, the request's context is done, or the server's process ends.
 func (s *localServer) ask(request *http.Request) (int, string, error) {
 	answer := &recorder{header: http.Header{}}
 	done := make(chan struct{})
@@ -139,7 +139,7 @@ func (b probes) ContainerRuntime(ctx context.Context, endpoint string) (host.Run
 	return runtime.status(), nil
 }
 
-// recorder is the answer of a handler.
+// recorder records the answer of a handler.
 type recorder struct {
 	header http.Header
 	status int

@@ -14,29 +14,29 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// ErrProcessEnded is what every operation of a dead process returns. A goroutine cannot be ended from outside, so the
-// program of a killed process may run on for a moment; but nothing that it does through its Host, its output or its
-// listeners has an effect any more. (runtime.Goexit would stop it sooner, but would leave locks taken that it shares
-// with others and does not free by defer.)
+// ErrProcessEnded is returned by every operation of a dead process. A goroutine cannot be stopped externally, so the
+// program of a killed process may continue for a moment. Operations of its Host, its output and its listeners then
+// have no effect. (runtime.Goexit would stop the program sooner, but would not release shared locks that are not
+// released by defer.)
 var ErrProcessEnded = errors.New("the process was ended")
 
-// exitKilled is the exit code of a process that was ended by another.
+// exitKilled is the exit code of a killed process.
 const exitKilled = 1
 
-// Program is what an executable does. It returns its exit code, and must return soon after ctx is done: for a service
-// that is the request to stop, for every process its death.
+// Program implements an executable. It returns the exit code, and must return soon after ctx is done. The end of ctx
+// is a stop request for a service, and the death of any other process.
 type Program func(ctx context.Context, p *Process) (exitCode int)
 
-// ProgramTable finds the program in the content of an executable. An error means that it is none.
+// ProgramTable returns the program for the content of an executable, or an error if the content is not a program.
 type ProgramTable func(content []byte) (Program, error)
 
 // Process is a running program.
 type Process struct {
 	PID            int
 	Parent         int
-	Path           string   // of the executable when it was started, links followed
+	Path           string   // of the executable at the start, links resolved
 	Args           []string // without the executable
-	Service        string   // that it runs for; empty for others
+	Service        string   // name of the service; empty for ordinary processes
 	Environ        map[string]string
 	Stdout, Stderr io.Writer
 	Host           host.Host
@@ -45,23 +45,23 @@ type Process struct {
 	started  time.Time
 	outputs  []*output
 	image    *hold
-	critical bool // a part of Windows, which nobody can end
+	critical bool // a process of Windows that cannot be killed
 
 	// The machine's lock guards the rest.
 	ended              bool
 	killed             bool
-	serviceCommandLine string // that it was started with
-	stopped            bool   // the service control manager has asked it to stop
-	reported           bool   // its program returned: a service reports its exit code to the service control manager
+	serviceCommandLine string // command line at the start
+	stopped            bool   // the service control manager has requested a stop
+	reported           bool   // the program returned: a service reports its exit code to the service control manager
 	exitCode           int
 	holds              []*hold
 	closers            []io.Closer
 	cancel             context.CancelFunc
-	done               chan struct{} // closed when it has ended
-	returned           chan struct{} // closed when its program has returned; nil without a program
+	done               chan struct{} // closed when the process has ended
+	returned           chan struct{} // closed when the program has returned; nil without a program
 }
 
-// newProcess enters a process into the table. The image may be nil for parts of Windows.
+// newProcess adds a process to the table. image may be nil for processes of Windows.
 func (m *Machine) newProcess(p *Process, image *node) *Process {
 	p.PID, p.Machine, p.done, p.started = m.nextPID(), m, make(chan struct{}), m.options.ProgramClock.Now()
 	p.started = p.started.Add(time.Duration(m.clockOffset.Load()))
@@ -75,7 +75,7 @@ func (m *Machine) newProcess(p *Process, image *node) *Process {
 	return p
 }
 
-// newConsole makes what is behind Machine.Host.
+// newConsole returns the process of Machine.Host.
 func (m *Machine) newConsole() *Process {
 	p := &Process{Machine: m, Stdout: io.Discard, Stderr: io.Discard, done: make(chan struct{})}
 	p.Host = p.host()
@@ -94,8 +94,8 @@ func (p *Process) host() host.Host {
 	}
 }
 
-// run runs the program of a process on a goroutine of its own. The program begins when the one before it has returned,
-// so that a service's second process never meets the remains of the first.
+// run runs the program of a process on a separate goroutine. The program starts after the previous program has
+// returned, so that the second process of a service never encounters leftovers of the first.
 func (m *Machine) run(p *Process, program Program, before *Process) {
 	ctx, cancel := context.WithCancel(m.up)
 	p.cancel, p.returned = cancel, make(chan struct{})
@@ -107,7 +107,7 @@ func (m *Machine) run(p *Process, program Program, before *Process) {
 		if before != nil && before.returned != nil {
 			<-before.returned
 		}
-		code := exitKilled // also for a program that leaves by runtime.Goexit
+		code := exitKilled // also if the program leaves by runtime.Goexit
 		defer func() {
 			m.lock()
 			defer m.unlock()
@@ -124,7 +124,7 @@ func (p *Process) commandLine() string {
 	return host.CommandLine(append([]string{p.Path}, p.Args...)...)
 }
 
-// end takes a process out of the machine. Its program may not have returned yet.
+// end removes a process from the machine. Its program may not have returned yet.
 func (p *Process) end(code int, killed bool) {
 	if p.ended {
 		return
@@ -141,7 +141,7 @@ func (p *Process) end(code int, killed bool) {
 	maps.DeleteFunc(m.local, func(_ int, s *localServer) bool { return s.owner == p })
 	maps.DeleteFunc(m.runtimes, func(_ string, r *localRuntime) bool { return r.owner == p })
 	for _, closer := range p.closers {
-		m.later(func() { _ = closer.Close() }) // nobody is left to care
+		m.later(func() { _ = closer.Close() }) // the owner has ended
 	}
 	if p.cancel != nil {
 		p.cancel()
@@ -157,8 +157,8 @@ func (p *Process) end(code int, killed bool) {
 	close(p.done)
 }
 
-// Kill ends the process at once, as TerminateProcess does. Anyone may call it, the process itself too. The console
-// cannot be killed.
+// Kill ends the process at once, like TerminateProcess. Any caller may call it, including the process itself. The
+// console cannot be killed.
 func (p *Process) Kill() {
 	p.Machine.lock()
 	defer p.Machine.unlock()
@@ -167,7 +167,7 @@ func (p *Process) Kill() {
 	}
 }
 
-// Exit ends a process that has no program (Spawn) by itself.
+// Exit ends a process without a program (see Spawn) with an exit code.
 func (p *Process) Exit(code int) {
 	p.Machine.lock()
 	defer p.Machine.unlock()
@@ -181,10 +181,10 @@ func (p *Process) Alive() bool {
 	return p.check() == nil
 }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// check returns the error of every operation of a process that is no more.
+// check returns an error if the process has ended, or if the process is the console and the machine is off.
 func (p *Process) check() error {
 	switch {
 	case p == p.Machine.console && p.Machine.power < powerBooting:
@@ -195,13 +195,13 @@ func (p *Process) check() error {
 	return nil
 }
 
-// Spawn registers a process that runs from the executable at the path and that nobody on the machine started.
+// Spawn registers a process of the executable at the path, without a parent on the machine.
 func (m *Machine) Spawn(path string, args ...string) (*Process, error) {
 	return m.console.Spawn(path, args...)
 }
 
-// Spawn registers a child that runs from the executable at the path. It has no program: it outlives its parent and ends
-// when it is killed, exits or the machine goes down.
+// Spawn registers a child process of the executable at the path. The child has no program. It outlives the parent and
+// ends when it is killed, exits, or the machine shuts down.
 func (p *Process) Spawn(path string, args ...string) (child *Process, err error) {
 	err = p.locked(func(m *Machine) error {
 		at, err := m.drive.existing(path, true)
@@ -218,7 +218,7 @@ func (p *Process) Spawn(path string, args ...string) (child *Process, err error)
 	return child, err
 }
 
-// Hold keeps a file in use until the process ends, as an open log is.
+// Hold keeps a file in use until the process ends, like an open log.
 func (p *Process) Hold(path string) error {
 	return p.locked(func(m *Machine) error {
 		at, err := m.drive.existing(path, true)
@@ -232,12 +232,12 @@ func (p *Process) Hold(path string) error {
 	})
 }
 
-// record adds to the journal what the process did.
+// record adds an action of the process to the journal.
 func (p *Process) record(kind Kind, detail string, bytes int64) {
 	p.Machine.journal.append(kind, detail, bytes, p.PID)
 }
 
-// output passes on what a process writes as long as it lives.
+// output forwards the output of a process while the process is alive.
 type output struct {
 	p  *Process
 	mu sync.Mutex // held during a write
@@ -270,11 +270,10 @@ func (o *output) Write(b []byte) (int, error) {
 	}
 }
 
-// settle waits for a write that is under way. After it, nothing of an ended process comes any more.
+// settle waits for a write in progress. After the end of the process, no further output follows.
 func (o *output) settle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 }
 
-// baseName returns the file name of a path.
 func baseName(path string) string { return path[strings.LastIndexByte(path, '\\')+1:] }

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// processTable is host.Processes for one process.
+// processTable implements host.Processes for one process.
 type processTable struct{ p *Process }
 
 func (t processTable) List(ctx context.Context) (list []host.Process, err error) {
@@ -48,14 +48,14 @@ func (t processTable) Kill(ctx context.Context, pid int) error {
 
 func (t processTable) Self() int { return t.p.PID }
 
-// RunningProcesses returns the processes that run, sorted by their ID.
+// RunningProcesses returns the running processes, sorted by ID.
 func (m *Machine) RunningProcesses() []host.Process {
 	m.lock()
 	defer m.unlock()
 	return m.processList()
 }
 
-// ReuseProcessID gives the ID of a process that has ended to the next process, as Windows soon does.
+// ReuseProcessID assigns the ID of an ended process to the next process, as Windows soon does.
 func (m *Machine) ReuseProcessID(pid int) {
 	m.lock()
 	defer m.unlock()
@@ -72,7 +72,7 @@ func (m *Machine) nextPID() int {
 	return m.lastPID
 }
 
-// processNamed returns the ID of the process with the lowest ID of that name; 0 when there is none.
+// processNamed returns the lowest process ID with that name, or 0 if there is none.
 func (m *Machine) processNamed(name string) int {
 	pid := 0
 	for _, p := range m.processes {
@@ -83,7 +83,7 @@ func (m *Machine) processNamed(name string) int {
 	return pid
 }
 
-// startSystemProcesses makes the processes that are there before any service is.
+// startSystemProcesses creates the processes that exist before any service.
 func (m *Machine) startSystemProcesses() {
 	m.lastPID = 0
 	m.newProcess(&Process{Path: "System", critical: true}, nil)

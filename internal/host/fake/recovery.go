@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// recover carries out the recovery action after a crash of the service. As on Windows a stop in the meantime does not
-// cancel a restart: only deleting or disabling the service does, or starting it before.
+// recover performs the recovery action after a crash of the service. As on Windows, a stop in the meantime does not
+// cancel a restart. Only deleting, disabling or starting the service does.
 func (m *Machine) recover(s *service) {
 	now := m.clock.Now()
 	action := s.nextAction(now)
@@ -21,7 +21,7 @@ func (m *Machine) recover(s *service) {
 	if action.Kind == host.RecoveryNone {
 		return
 	}
-	// The timer is there before anyone can see that the service crashed.
+	// The timer is created before other goroutines can observe the crash.
 	var timer clock.Timer
 	if action.Delay > 0 {
 		timer = m.clock.NewTimer(action.Delay)
@@ -30,7 +30,7 @@ func (m *Machine) recover(s *service) {
 	go m.act(m.up, s, action.Kind, timer)
 }
 
-// nextAction returns the action after the present crash.
+// nextAction returns the action after the current crash.
 func (s *service) nextAction(now time.Time) host.RecoveryAction {
 	actions := s.config.FullRecovery().Actions
 	if len(actions) == 0 {
@@ -42,7 +42,7 @@ func (s *service) nextAction(now time.Time) host.RecoveryAction {
 	return actions[min(s.crashes, len(actions)-1)]
 }
 
-// act carries out an action after its delay. The command of an action is recorded, but not run.
+// act performs an action after its delay. The command of an action is recorded but not run.
 func (m *Machine) act(up context.Context, s *service, kind host.RecoveryKind, timer clock.Timer) {
 	defer m.programs.Done()
 	if timer != nil {
@@ -91,7 +91,7 @@ func (m *Machine) restart(up context.Context, s *service) {
 		return
 	}
 	m.journal.Append(KindService, fmt.Sprintf("%s does not start after a crash: %v", name, err), 0)
-	if errors.As(err, &failedStart{}) { // its process did start, and crashed again
+	if errors.As(err, &failedStart{}) { // the process started and crashed again
 		m.lock()
 		defer m.unlock()
 		if up.Err() == nil {

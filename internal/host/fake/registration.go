@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Windows registers the addresses of all its adapters in DNS under its name, unless the registry says otherwise of one.
-// It keeps what it knows of an adapter that is gone.
+// Windows registers the addresses of all adapters in DNS under the host name, except for adapters with a registry
+// value that disables the registration. Values of removed adapters are kept.
 const (
 	interfacesKey       = `SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces`
 	registrationEnabled = "RegistrationEnabled"
@@ -29,7 +29,7 @@ func (m *Machine) DNSAddresses() []string {
 	return list
 }
 
-// withoutAdapters leaves out what identifies adapters, which Windows makes anew at each attachment.
+// withoutAdapters removes the identifiers of adapters, which Windows creates for each attachment.
 func withoutAdapters(numbers registry, endpoints []host.HNSEndpoint) (map[string]uint32, []host.HNSEndpoint) {
 	numbers, endpoints = maps.Clone(numbers), append([]host.HNSEndpoint(nil), endpoints...)
 	maps.DeleteFunc(numbers, func(name string, _ uint32) bool { return strings.HasPrefix(name, key(interfacesKey+`\`)) })

@@ -9,12 +9,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// registry are the numbers below HKEY_LOCAL_MACHINE that concern the product. The machine's lock guards it.
+// registry are the numeric values below HKEY_LOCAL_MACHINE that the product uses, guarded by the machine's lock.
 type registry map[string]uint32
 
 func registryKey(path, name string) string { return key(path + `\` + name) }
 
-// registryValues is host.Registry for one process.
+// registryValues implements host.Registry for one process.
 type registryValues struct{ p *Process }
 
 func (r registryValues) Number(ctx context.Context, at host.RegistryName) (value uint32, err error) {
@@ -61,7 +61,7 @@ func (r registryValues) do(ctx context.Context, method string, at host.RegistryN
 	})
 }
 
-// RegistryNumbers returns the numbers that somebody has set, by lower-case key and name.
+// RegistryNumbers returns the numeric values that were set, by lower-case key and name.
 func (m *Machine) RegistryNumbers() map[string]uint32 {
 	m.lock()
 	defer m.unlock()

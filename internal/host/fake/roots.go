@@ -12,11 +12,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// freshRoot is the subject whose digest stands for the certificates that are in the store of a fresh server.
+// freshRoot is the subject with the digest that represents the certificates in the store of a fresh server.
 const freshRoot = "a root certification authority that Windows comes with"
 
-// rootStore is the machine's store of trusted roots, by fingerprint: its own part, and the one that policies bring. The
-// machine's lock guards it; it outlives reboots.
+// rootStore is the machine's store of trusted roots, by fingerprint: the machine's own roots and the roots of
+// policies. It is guarded by the machine's lock and persists across reboots.
 type rootStore struct{ own, policies map[string]struct{} }
 
 func newRootStore() rootStore {
@@ -34,7 +34,7 @@ func (s rootStore) fingerprints() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// roots is host.Roots for one process.
+// roots implements host.Roots for one process.
 type roots struct{ p *Process }
 
 func (r roots) Fingerprints(ctx context.Context) (list []string, err error) {
@@ -80,8 +80,8 @@ func (m *Machine) TrustedRoots() []string {
 	return m.roots.fingerprints()
 }
 
-// PolicyTrusts makes a group policy bring a certificate, until it is withdrawn. It is in the store beside the machine's
-// own.
+// PolicyTrusts makes a group policy add a certificate until withdraw is called. The store keeps the certificates of
+// policies separate from the machine's own roots.
 func (m *Machine) PolicyTrusts(der []byte) (withdraw func()) {
 	of := fingerprint(der)
 	m.lock()

@@ -10,24 +10,24 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// routeTable are the routes through the adapter of the default route. The machine's lock guards it.
+// routeTable contains the routes through the adapter of the default route, guarded by the machine's lock.
 type routeTable struct {
-	// added are the destinations that somebody made a route to. None outlives a boot or a change of the adapter.
+	// added are the destinations of added routes. Added routes do not persist across a boot or a change of the
+	// adapter.
 	added []netip.Prefix
-	// noDefault means that there is no default route, and with it no adapter.
+	// noDefault means that there is no default route and therefore no adapter.
 	noDefault bool
 }
 
-// bindsAdapter reports whether a network of the type takes the adapter of the default route for itself: Windows then
-// gives the adapter's addresses and its default route to a virtual one. Routes that were added to the adapter do not
-// move with them.
+// bindsAdapter reports whether a network of this type binds the adapter of the default route. Windows then moves the
+// adapter's addresses and default route to a virtual adapter, but not the added routes.
 func bindsAdapter(network host.HNSNetwork) bool {
 	return slices.ContainsFunc([]string{"Overlay", "L2Bridge", "L2Tunnel", "Transparent"}, func(kind string) bool {
 		return strings.EqualFold(network.Type, kind)
 	})
 }
 
-// adapter returns the name of the adapter that the default route goes through.
+// adapter returns the name of the adapter of the default route.
 func (m *Machine) adapter() string {
 	if slices.ContainsFunc(m.networks, bindsAdapter) {
 		return "vEthernet (Ethernet)"
@@ -35,7 +35,8 @@ func (m *Machine) adapter() string {
 	return "Ethernet"
 }
 
-// moveAdapter does something to the networks. When it gives the default route another adapter, added routes are lost.
+// moveAdapter runs a change of the networks. If the change moves the default route to another adapter, added routes
+// are lost.
 func (m *Machine) moveAdapter(change func()) {
 	before := m.adapter()
 	change()
@@ -51,8 +52,7 @@ func (m *Machine) loseRoutes(why string) {
 	m.routes.added = nil
 }
 
-// seedRoutes are the routes at the begin of a boot: none but, at the first boot, those that the image's own set-up
-// makes.
+// seedRoutes resets the routes at the start of a boot. At the first boot, it adds the routes of the image's setup.
 func (m *Machine) seedRoutes() {
 	m.loseRoutes("it was not persistent")
 	if m.boots > 1 {
@@ -72,7 +72,7 @@ func (t routeTable) destinations() []string {
 	return list
 }
 
-// routes is host.Routes for one process.
+// routes implements host.Routes for one process.
 type routes struct{ p *Process }
 
 func (r routes) ViaDefault(ctx context.Context) (list []string, err error) {
@@ -129,21 +129,21 @@ func (r routes) change(ctx context.Context, method, destination string,
 	})
 }
 
-// AddedRoutes returns the destinations of the routes that somebody added to the adapter of the default route, sorted.
+// AddedRoutes returns the destinations of the routes added to the adapter of the default route, sorted.
 func (m *Machine) AddedRoutes() []string {
 	m.lock()
 	defer m.unlock()
 	return m.routes.destinations()
 }
 
-// LoseRoutes takes away all routes that somebody added, as another program or a change of the adapter does.
+// LoseRoutes deletes all added routes, as another program or a change of the adapter does.
 func (m *Machine) LoseRoutes() {
 	m.lock()
 	defer m.unlock()
 	m.loseRoutes("another program took it away")
 }
 
-// LoseDefaultRoute takes the default route away until it is mended, as a pulled cable does.
+// LoseDefaultRoute deletes the default route until mend is called, like a disconnected cable.
 func (m *Machine) LoseDefaultRoute() (mend func()) {
 	m.lock()
 	defer m.unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// sandbox is a pod of a container runtime. The file of its layer is in use while it is mounted: until the runtime has
-// ended the sandbox, or the machine has restarted. The end of its shim unmounts nothing.
+// sandbox is a pod of a container runtime. The file of its layer is in use while mounted: until the runtime ends the
+// sandbox or the machine restarts. The end of the shim does not unmount the layer.
 type sandbox struct {
 	host.Sandbox
 	endpoint string // key
@@ -19,8 +19,8 @@ type sandbox struct {
 	layer    *hold
 }
 
-// MountSandbox gives the runtime at the endpoint a sandbox with a shim, and mounts the layer, a file that is there. It
-// replaces a sandbox of the same ID.
+// MountSandbox adds a sandbox with a shim to the runtime at the endpoint and mounts an existing file as its layer. It
+// replaces a sandbox with the same ID.
 func (m *Machine) MountSandbox(endpoint string, of host.Sandbox, shim *Process, layer string) error {
 	m.lock()
 	defer m.unlock()
@@ -45,14 +45,14 @@ func (s *sandbox) unmount() {
 	}
 }
 
-// unmountAll is what a restart does to layers. The runtime still knows its sandboxes.
+// unmountAll unmounts all layers, as a restart does. The runtime still lists its sandboxes.
 func (m *Machine) unmountAll() {
 	for _, s := range m.sandboxes {
 		s.unmount()
 	}
 }
 
-// sandboxes is host.Sandboxes for one process.
+// sandboxes implements host.Sandboxes for one process.
 type sandboxes struct{ p *Process }
 
 func (b sandboxes) List(ctx context.Context, endpoint string) (found []host.Sandbox, err error) {

@@ -10,16 +10,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// service is one entry of the service control manager. The machine's lock guards it.
+// service is one entry of the service control manager, guarded by the machine's lock.
 type service struct {
 	config   host.ServiceConfig
 	state    host.ServiceState
 	process  *Process // nil while stopped
 	last     *Process // the process of the last run
 	exitCode int      // of the last run
-	deleted  bool     // marked for deletion: goes when it stops
+	deleted  bool     // marked for deletion: deleted when stopped
 
-	crashes   int // since the count began anew
+	crashes   int // since the last reset of the count
 	lastCrash time.Time
 }
 
@@ -32,7 +32,7 @@ func (s *service) view() host.Service {
 	return v
 }
 
-// cloneConfig returns a copy that shares nothing; empty lists are nil.
+// cloneConfig returns a deep copy; empty lists are nil.
 func cloneConfig(config host.ServiceConfig) host.ServiceConfig {
 	config.Dependencies = append([]string(nil), config.Dependencies...)
 	config.Environment = append([]string(nil), config.Environment...)
@@ -40,7 +40,7 @@ func cloneConfig(config host.ServiceConfig) host.ServiceConfig {
 	return config
 }
 
-// Service returns a service and its state; false when it is not there.
+// Service returns a service and its state, or false if the service does not exist.
 func (m *Machine) Service(name string) (host.Service, bool) {
 	m.lock()
 	defer m.unlock()
@@ -57,7 +57,7 @@ func (m *Machine) SSHRuns() bool {
 	return there && service.State == host.ServiceRunning
 }
 
-// serviceManager is host.Services for one process.
+// serviceManager implements host.Services for one process.
 type serviceManager struct{ p *Process }
 
 func (s serviceManager) Query(ctx context.Context, names ...string) (list []host.Service, err error) {
@@ -117,7 +117,7 @@ func (m *Machine) configure(config host.ServiceConfig) error {
 	}
 	s.config = cloneConfig(config)
 	if len(config.FullRecovery().Actions) == 0 {
-		s.config.ResetPeriod = 0 // Windows keeps none without actions
+		s.config.ResetPeriod = 0 // Windows stores no period without actions
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (s serviceManager) SetStartType(ctx context.Context, name string, start hos
 	})
 }
 
-// checkConfig refuses what the service control manager refuses. Dependencies need not exist.
+// checkConfig validates a configuration like the service control manager. Dependencies need not exist.
 func checkConfig(config host.ServiceConfig) error {
 	if config.Name == "" || len(config.Name) > 256 || strings.ContainsAny(config.Name, `/\`) {
 		return errServiceName
@@ -164,7 +164,7 @@ func checkConfig(config host.ServiceConfig) error {
 	return checkRecovery(config)
 }
 
-// checkRecovery refuses kinds of actions and times that Windows cannot keep.
+// checkRecovery rejects action kinds and times that Windows cannot store.
 func checkRecovery(config host.ServiceConfig) error {
 	if config.ResetPeriod < 0 || config.ResetPeriod%time.Second != 0 {
 		return fmt.Errorf("%w (reset period %s)", errParameter, config.ResetPeriod)
@@ -190,7 +190,7 @@ func (s serviceManager) Delete(ctx context.Context, name string) error {
 		}
 		s.p.record(KindService, "delete "+name, 0)
 		if found.state != host.ServiceStopped {
-			found.deleted = true // as DeleteService does: it goes when it stops
+			found.deleted = true // as DeleteService does: deleted when stopped
 			return fmt.Errorf("delete service %s, which runs: %w", name, errMarkedDeleted)
 		}
 		delete(m.services, key(name))
@@ -198,7 +198,7 @@ func (s serviceManager) Delete(ctx context.Context, name string) error {
 	})
 }
 
-// serviceEnded notes the end of a service's process.
+// serviceEnded records the end of a service's process.
 func (m *Machine) serviceEnded(p *Process) {
 	s := m.services[key(p.Service)]
 	if s == nil || s.process != p {

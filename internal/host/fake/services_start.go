@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// failedStart is a service whose process ended while it started.
+// failedStart reports a service process that ended during its start.
 type failedStart struct {
 	name     string
 	exitCode int
@@ -32,7 +32,7 @@ func (s serviceManager) Stop(ctx context.Context, name string) error {
 	return s.wait(ctx, "Stop", name, func(ctx context.Context, m *Machine) error { return m.stopService(ctx, name) })
 }
 
-// wait does an operation that waits for services, without the machine's lock, until the process that asked for it ends.
+// wait runs an operation that waits for services, without the machine's lock, until the requesting process ends.
 func (s serviceManager) wait(ctx context.Context, method, name string,
 	action func(context.Context, *Machine) error) error {
 	err := s.p.do(ctx, "Services", method, name, func(*Machine) error {
@@ -47,10 +47,10 @@ func (s serviceManager) wait(ctx context.Context, method, name string,
 	if err := action(ctx, s.p.Machine); err != nil {
 		return fmt.Errorf("%s service %s: %w", method, name, err)
 	}
-	return s.p.locked(func(*Machine) error { return nil }) // it may have stopped its own service
+	return s.p.locked(func(*Machine) error { return nil }) // the process may have stopped its own service
 }
 
-// startService starts a service and before it what it depends on. The chain are the services that wait for this one.
+// startService starts a service after its dependencies. chain are the services that wait for this service.
 func (m *Machine) startService(ctx context.Context, name string, chain []string) error {
 	if slices.Contains(chain, key(name)) {
 		return errCircular
@@ -78,7 +78,7 @@ func (m *Machine) startService(ctx context.Context, name string, chain []string)
 	}
 }
 
-// settledService waits until a service neither starts nor stops, and returns a copy of it.
+// settledService waits until a service neither starts nor stops, and returns a copy of the service.
 func (m *Machine) settledService(ctx context.Context, name string) (settled service, err error) {
 	waitErr := m.wait(ctx, nil, func() bool {
 		m.lock()
@@ -99,7 +99,7 @@ func (m *Machine) settledService(ctx context.Context, name string) (settled serv
 	return settled, errors.Join(err, waitErr)
 }
 
-// errRaced means that the service changed while its start was prepared.
+// errRaced is returned if the service changed while its start was prepared.
 var errRaced = errors.New("the service changed meanwhile")
 
 // launchService starts the process of a stopped service.
@@ -157,7 +157,7 @@ func (m *Machine) claimStart(name string) (config host.ServiceConfig, boot int, 
 	return cloneConfig(s.config), m.boots, nil
 }
 
-// badStart returns the injected failure of the service's start.
+// badStart returns the simulated failure of the service's start.
 func (m *Machine) badStart(s *service) error {
 	code, bad := m.faults.badStarts[key(s.config.Name)]
 	if !bad {
@@ -167,11 +167,11 @@ func (m *Machine) badStart(s *service) error {
 	return failedStart{s.config.Name, code}
 }
 
-// delayedStartDelay is the time after the other automatic services before those with a delayed start (AutoStartDelay).
+// delayedStartDelay is the delay of services with a delayed start after the other automatic services
+// (AutoStartDelay).
 const delayedStartDelay = 2 * time.Minute
 
-// startAutomaticServices starts what starts at boot. Each start begins what it depends on, so the order of names is
-// enough.
+// startAutomaticServices starts the services for the boot, ordered by name; each start includes the dependencies.
 func (m *Machine) startAutomaticServices(up context.Context) {
 	m.lock()
 	services, first := m.query(nil), m.boots == 1

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// stopService stops a service and before it what depends on it, and waits until its process is gone.
+// stopService stops a service after all dependents and waits until the process has ended.
 func (m *Machine) stopService(ctx context.Context, name string) error {
 	s, err := m.settledService(ctx, name)
 	if err != nil || s.state == host.ServiceStopped {
@@ -32,7 +32,7 @@ func (m *Machine) stopService(ctx context.Context, name string) error {
 	}
 }
 
-// dependents returns the services that do not stand still and depend on the named one.
+// dependents returns the services that are not stopped and depend on the given service.
 func (m *Machine) dependents(name string) []string {
 	m.lock()
 	defer m.unlock()
@@ -58,7 +58,7 @@ func (m *Machine) requestStop(name string, process *Process) error {
 	defer m.unlock()
 	s := m.services[key(name)]
 	if s == nil || s.process != process {
-		return nil // ended meanwhile
+		return nil // ended in the meantime
 	}
 	s.state = host.ServiceStopPending
 	process.stopped = true

@@ -60,7 +60,7 @@ func TestCrashRecovery(t *testing.T) {
 			t.Error("a restart is waiting")
 		}
 	})
-	// As on Windows, unless the service's failure-actions flag is set.
+	// As on Windows, unless the failure-actions flag of the service is set.
 	t.Run("a program that reports an error is restarted only if that counts as a crash", func(t *testing.T) {
 		for _, counts := range []bool{false, true} {
 			r := boot(t, programs{"failing": func(context.Context, *Process) int { return 7 }})
@@ -252,7 +252,7 @@ func TestServices(t *testing.T) {
 			group.Go(func() {
 				name := []string{"a", "b"}[i%2]
 				if i%4 < 2 {
-					_ = r.Services.Start(r.ctx, name) // a dependency may be stopped under it
+					_ = r.Services.Start(r.ctx, name) // a dependency may be stopped in the meantime
 				} else {
 					_ = r.Services.Stop(r.ctx, name)
 				}

@@ -207,7 +207,7 @@ func TestRoots(t *testing.T) {
 	})
 }
 
-// certificate returns one of a certification authority, in DER.
+// certificate returns a CA certificate in DER.
 func certificate(t *testing.T) []byte {
 	t.Helper()
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))

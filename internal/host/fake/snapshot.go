@@ -12,11 +12,11 @@ import (
 )
 
 // Snapshot is the complete state of the host from a user's view, for a deep comparison. Boot ID, times, process IDs,
-// exit codes, identifiers of adapters and journal are left out: they differ for good reasons.
+// exit codes, identifiers of adapters and the journal are excluded, because they legitimately differ.
 type Snapshot struct {
 	HostName        string
 	PendingHostName string
-	Files           map[string]FileSnapshot // files, folders and links by path
+	Files           map[string]FileSnapshot // files, directories and links by path
 	Services        map[string]ServiceSnapshot
 	Features        map[string]host.FeatureState
 	Environment     map[string]string
@@ -26,13 +26,13 @@ type Snapshot struct {
 	Networks        []host.HNSNetwork  // sorted by name
 	Endpoints       []host.HNSEndpoint // sorted by name
 	Roots           []string           // fingerprints of the trusted roots, sorted
-	Routes          []string           // destinations of the routes that were added to the default route's adapter, sorted
+	Routes          []string           // destinations of routes added to the adapter of the default route, sorted
 	EventSources    []string           // sorted
 	Exclusions      []host.Exclusion   // of Microsoft Defender Antivirus, sorted by value
 	Processes       []string           // paths, sorted
 }
 
-// FileSnapshot is a file, folder or link.
+// FileSnapshot is a file, directory or link.
 type FileSnapshot struct {
 	Directory  bool
 	SHA256     string // of files, in hex
@@ -47,7 +47,7 @@ type ServiceSnapshot struct {
 	State  host.ServiceState
 }
 
-// Snapshot takes a snapshot of the machine as it is now.
+// Snapshot returns a snapshot of the machine.
 func (m *Machine) Snapshot() Snapshot {
 	m.lock()
 	defer m.unlock()
@@ -81,11 +81,11 @@ func (m *Machine) Snapshot() Snapshot {
 	return s
 }
 
-// snapshot describes everything below a folder.
+// snapshot adds all entries below a directory.
 func (d *drive) snapshot(folder string, into map[string]FileSnapshot) {
 	infos, err := d.readDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return // a mounted folder that was removed meanwhile
+		return // a mounted directory that was removed in the meantime
 	}
 	for _, info := range infos {
 		file := FileSnapshot{Directory: info.Directory, Size: info.Size, LinkTarget: info.LinkTarget, Access: info.Access}
@@ -115,5 +115,5 @@ func (d *drive) digest(path string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// FilePaths returns the paths of all files, folders and links, sorted.
+// FilePaths returns the paths of all files, directories and links, sorted.
 func (s Snapshot) FilePaths() []string { return slices.Sorted(maps.Keys(s.Files)) }

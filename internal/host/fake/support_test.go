@@ -38,7 +38,7 @@ type rig struct {
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// boot makes and boots a machine; C:\<name>.exe is there for each program.
+// boot creates and boots a machine with C:\<name>.exe for each program.
 func boot(t *testing.T, known programs, change ...func(*Options)) *rig {
 	t.Helper()
 	ticking := clocktesting.NewFakeClock(epoch)
@@ -97,7 +97,6 @@ func (r *rig) state(name string) host.ServiceState {
 	return service.State
 }
 
-// waitState waits until the service is in the state.
 func (r *rig) waitState(name string, state host.ServiceState) {
 	r.Helper()
 	r.until(func() bool { return r.state(name) == state })
@@ -115,7 +114,7 @@ func (r *rig) read(path string) string {
 	return string(data)
 }
 
-// process runs a process and returns it; its program does nothing until it is ended.
+// process runs and returns a process whose program idles until the process is ended.
 func (r *rig) process(stdout io.Writer) *Process {
 	r.Helper()
 	started := make(chan *Process, 1)

@@ -2,9 +2,9 @@ package fake
 
 import "strings"
 
-// VanishHNS has another program delete an HNS network or endpoint under the next call that concerns it: while it is
-// listed, or, with afterList, between its being listed and its being used. The returned function reports whether that
-// has happened.
+// VanishHNS simulates another program that deletes an HNS network or endpoint during the next relevant call: during a
+// list, or, with afterList, between a list and the use of the object. The returned function reports whether the
+// object was deleted.
 func (m *Machine) VanishHNS(name string, afterList bool) (vanished func() bool) {
 	m.lock()
 	defer m.unlock()
@@ -20,7 +20,7 @@ func (m *Machine) VanishHNS(name string, afterList bool) (vanished func() bool) 
 	}
 }
 
-// vanishListed deletes the objects that vanish while they are listed. Their calls begin the list again.
+// vanishListed deletes the objects that vanish during a list. The callers then start the list again.
 func (m *Machine) vanishListed() {
 	for name, afterList := range m.faults.vanishing {
 		if !afterList {
@@ -29,13 +29,13 @@ func (m *Machine) vanishListed() {
 	}
 }
 
-// vanishUsed deletes an object that vanishes after it was listed. It reports whether it did.
+// vanishUsed deletes an object that vanishes after a list, and reports whether the object was deleted.
 func (m *Machine) vanishUsed(name string) bool {
 	afterList, vanishing := m.faults.vanishing[key(name)]
 	return vanishing && afterList && m.vanish(key(name))
 }
 
-// vanish deletes an object, if it is there, and reports whether it was.
+// vanish deletes an object and reports whether the object existed.
 func (m *Machine) vanish(name string) bool {
 	switch i := m.endpoint(name); {
 	case i >= 0:

@@ -19,7 +19,7 @@ func (s *suite) excludes(exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(list, exclusion.Is)
 }
 
-// exclude adds an exclusion until the end.
+// exclude adds an exclusion until the end of the behavior.
 func (s *suite) exclude(exclusion host.Exclusion) {
 	s.atEnd(func(ctx context.Context) error { return s.Antivirus.RemoveExclusion(ctx, exclusion) })
 	s.must(s.Antivirus.AddExclusion(s.ctx, exclusion))
@@ -84,7 +84,7 @@ func antivirusBehaviors() []Behavior {
 	}
 }
 
-// atWork returns a check for machines on which Defender is at work, or can be started.
+// atWork returns a check for machines with an active or startable Defender.
 func atWork(check func(*suite)) func(*suite) {
 	return func(s *suite) {
 		if s.machine.StartAntivirus != nil {
@@ -97,8 +97,8 @@ func atWork(check func(*suite)) func(*suite) {
 	}
 }
 
-// notAtWork returns a check that a call is refused where Defender is not at work. A Defender that works is left at
-// work, since the suite disarms no machine; only the one in memory offers to be without it (Machine.StopAntivirus).
+// notAtWork returns a check that a call fails while Defender is inactive. The suite never stops Defender on a real
+// machine; only the machine in memory supports that (Machine.StopAntivirus).
 func notAtWork(call func(*suite) error) func(*suite) {
 	return func(s *suite) {
 		if s.defended() && s.machine.StopAntivirus != nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Behavior is one promise of the contract.
+// Behavior is one guarantee of the contract.
 type Behavior struct {
-	Operation string // the method that it is about: "Files.Write"
-	Sentence  string // what holds
+	Operation string // the tested method: "Files.Write"
+	Sentence  string // the guaranteed behavior
 	check     func(*suite)
 }
 
-// ID names the behavior.
+// ID returns the identifier of the behavior.
 func (b Behavior) ID() string { return b.Operation + ": " + b.Sentence }
 
 // Operations returns all methods of all interfaces of host.Host, as "Files.Write", in the order of host.Host.

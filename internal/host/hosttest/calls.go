@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// calls notes which methods of a host were called.
+// calls records the called methods of a host.
 type calls struct {
 	mu      sync.Mutex
 	stopped bool
@@ -27,7 +27,7 @@ func (c *calls) note(operation string) {
 	c.seen[operation] = true
 }
 
-// stop ends the notes: what comes now is the clean-up.
+// stop ends the recording before the cleanup.
 func (c *calls) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,8 +40,8 @@ func (c *calls) made(operation string) bool {
 	return c.seen[operation]
 }
 
-// record returns the host with each method noting that it was called. A new interface of host.Host needs a wrapper
-// here: the suite fails for a behavior whose method it has not seen.
+// record returns the host with wrappers that record each call. A new interface of host.Host needs a wrapper here: the
+// suite fails for a behavior without a recorded call of its method.
 func (c *calls) record(h host.Host) host.Host {
 	h.System = systemCalls{h.System, c}
 	h.Power = powerCalls{h.Power, c}

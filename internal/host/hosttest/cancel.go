@@ -7,8 +7,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// cancelBehaviors: an operation whose context is done does nothing. Power.Reboot is left out: an implementation that
-// gets it wrong would restart the machine.
+// cancelBehaviors returns tests that an operation with a done context does nothing. Power.Reboot is excluded, because
+// an incorrect implementation would restart the machine.
 func cancelBehaviors() []Behavior {
 	const sentence = "an operation whose context is done does nothing"
 	calls := []struct {
@@ -69,7 +69,7 @@ func cancelBehaviors() []Behavior {
 	return behaviors
 }
 
-// untouched looks at what the operation would have changed.
+// untouched checks that the operation has changed nothing.
 func (s *suite) untouched(operation string) {
 	services, err := s.Services.Query(s.ctx, serviceOne)
 	s.must(err)

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// variables returns the machine's variables with the names that begin as the contract's, whatever their case.
+// variables returns the machine's variables with the name of the contract's variable in any case.
 func (s *suite) variables() map[string]string {
 	values, err := s.Environment.Get(s.ctx)
 	s.must(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// source makes the suite's source known and makes Windows forget it at the end.
+// source adds the suite's event source until the end of the behavior.
 func (s *suite) source() {
 	s.atEnd(func(ctx context.Context) error { return s.EventLog.RemoveSource(ctx, eventSource) })
 	s.must(s.EventLog.AddSource(s.ctx, eventSource))
@@ -20,7 +20,7 @@ func (s *suite) known() bool {
 	return known
 }
 
-// logged returns the events of the suite's source that are in a log, the newest first.
+// logged returns the events of the suite's source in a log, the newest first.
 func (s *suite) logged(log string) (events []host.Event) {
 	s.must(s.EventLog.Read(s.ctx, log, func(read host.LoggedEvent) bool {
 		if read.Source == eventSource {

@@ -9,7 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Codes of failures in the middle of a list, and what they mean to callers of Antivirus; nil: no more than a failure.
+// listFailures returns the failure codes of lists with their meanings for callers of Antivirus; nil is a general
+// failure.
 func listFailures() map[uint32]error {
 	return map[uint32]error{0x80041003: host.ErrRefused, 0x800106ba: host.ErrNoAntivirus, 0x80041010: nil}
 }
@@ -69,7 +70,7 @@ func failingListBehaviors() []Behavior {
 	}
 }
 
-// whileVanishing makes a call under which another program deletes a network or an endpoint.
+// whileVanishing runs a call during which another program deletes a network or an endpoint.
 func (s *suite) whileVanishing(name string, code uint32, afterList bool, call func()) {
 	if s.machine.Vanish == nil {
 		s.notHere("no other program deletes HNS objects on request")

@@ -15,7 +15,7 @@ import (
 
 func allBehaviors() []Behavior { return append(Behaviors(), RebootBehaviors()...) }
 
-// With the check of each behavior that it called its own method, this is: every method is called.
+// The suite checks that each behavior calls its own method. Together with this test, every method is called.
 func TestEveryMethodHasABehavior(t *testing.T) {
 	operations := Operations()
 	if len(operations) < 30 || !slices.Contains(operations, "Files.Write") ||
@@ -49,7 +49,7 @@ func TestEveryBehaviorHasAnIdentityOfItsOwn(t *testing.T) {
 	}
 }
 
-// Every interface of a host is wrapped; a forgotten one would be the same after as before.
+// A forgotten interface would be passed through unrecorded.
 func TestEveryInterfaceIsRecorded(t *testing.T) {
 	recorded := reflect.ValueOf((&calls{}).record(host.Host{}))
 	for i := range recorded.NumField() {
@@ -129,7 +129,7 @@ func TestTheMarkOfABehaviorGoesBeforeThatOfItsOperation(t *testing.T) {
 	}
 }
 
-// A behavior may panic, or hang in a call that heeds no context; the suite goes on.
+// A behavior may panic or hang in a call that ignores its context, but the suite must continue.
 func TestAPartOfABehaviorIsProtected(t *testing.T) {
 	t.Run("a panic is a failure", func(t *testing.T) {
 		s := &suite{ctx: t.Context()}

@@ -13,7 +13,7 @@ const (
 	rotatedLog = Scratch + `\program-1.log`
 )
 
-// openLog opens a log as a program does, until the end of the behavior, and returns what writes a line to it.
+// openLog opens a log like a program, until the end of the behavior, and returns a function that writes a line.
 func (s *suite) openLog(path string) (line func(string)) {
 	opened, err := s.machine.OpenLog(path)
 	s.must(err)

@@ -121,7 +121,8 @@ func (s *suite) feature(name string) host.FeatureState {
 	return state
 }
 
-// borrowFeature brings quickFeature back to Disabled at the end. Where somebody uses it, it is left alone.
+// borrowFeature disables quickFeature at the end of the behavior. If the feature is already in use, the behavior does
+// not run.
 func (s *suite) borrowFeature() {
 	if state := s.feature(quickFeature); state != host.FeatureDisabled {
 		s.notHere("the feature %s is %s, and somebody may use it", quickFeature, state)
@@ -129,7 +130,7 @@ func (s *suite) borrowFeature() {
 	s.atEnd(func(ctx context.Context) error { return s.Features.Disable(ctx, quickFeature) })
 }
 
-// callOffName brings back the name in force.
+// callOffName returns a function that restores the current name.
 func (s *suite) callOffName(name string) func(context.Context) error {
 	return func(ctx context.Context) error { return s.System.SetHostName(ctx, name) }
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ErrNotRun means that this machine lacks something that a behavior needs, say a feature. It is not a failure.
+// ErrNotRun is returned if the machine lacks a requirement of a behavior, such as a feature. It is not a failure.
 var ErrNotRun = errors.New("not run on this machine")
 
-// Environment is where the suite runs.
+// Environment is the environment of the suite.
 type Environment string
 
 // Environments.
@@ -19,16 +19,16 @@ const (
 	Windows Environment = "windows" // a real Windows Server
 )
 
-// Standing is the suite's result for a behavior in an environment.
+// Standing is the result of a behavior in an environment.
 type Standing string
 
-// Standings. The first three are of behaviors that hold.
+// Standings. The first three apply to behaviors that hold.
 const (
-	Simulated Standing = "simulated" // it holds on the machine in memory
-	Proven    Standing = "proven"    // it holds, by the environment's own code
-	StandIn   Standing = "stand-in"  // it holds, but on the lab's replacement of a part of Windows
-	FakeOnly  Standing = "fake only" // the environment lacks it
-	Differs   Standing = "differs"   // the environment has it, and behaves differently from Windows
+	Simulated Standing = "simulated" // holds on the machine in memory
+	Proven    Standing = "proven"    // holds with the environment's own code
+	StandIn   Standing = "stand-in"  // holds on the lab's replacement of a part of Windows
+	FakeOnly  Standing = "fake only" // missing in the environment
+	Differs   Standing = "differs"   // supported, but different from Windows
 	NotRun    Standing = "not run"
 	Failed    Standing = "failed"
 )
@@ -37,12 +37,12 @@ const (
 type Mark struct {
 	Of       string   // a Behavior's ID, or an operation: "Files.Write"
 	Standing Standing // StandIn, FakeOnly or Differs
-	Reason   string   // what stands in, what is missing, how it differs
+	Reason   string   // the replacement, the missing part, or the difference
 }
 
 func (m Mark) of(b Behavior) bool { return m.Of == b.Operation || m.Of == b.ID() }
 
-// markOf returns the mark of a behavior; one of its own goes before one of its operation.
+// markOf returns the mark of a behavior. A mark of the behavior precedes a mark of the operation.
 func markOf(b Behavior, marks []Mark) (found Mark, marked bool) {
 	for _, m := range marks {
 		if m.of(b) && len(m.Of) > len(found.Of) {
@@ -52,7 +52,7 @@ func markOf(b Behavior, marks []Mark) (found Mark, marked bool) {
 	return found, marked
 }
 
-// CheckMarks finds useless marks: without a behavior, with a wrong standing, without a reason, double.
+// CheckMarks reports invalid marks: without a behavior, with a wrong standing, without a reason, duplicate.
 func CheckMarks(marks []Mark) error {
 	all := append(Behaviors(), RebootBehaviors()...)
 	var wrong []error

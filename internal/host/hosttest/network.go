@@ -26,13 +26,13 @@ func (s *suite) rules() (ours, others []host.FirewallRule) {
 	return ours, others
 }
 
-// setRule sets a rule of the suite and takes it away at the end.
+// setRule sets a rule of the suite and deletes the rule at the end.
 func (s *suite) setRule(rule host.FirewallRule) {
 	s.atEnd(func(ctx context.Context) error { return s.Firewall.DeleteRule(ctx, rule.Name) })
 	s.must(s.Firewall.SetRule(s.ctx, rule))
 }
 
-// outboundRule adds an outbound rule with the name of the suite's rule, and returns a check that it is there.
+// outboundRule adds an outbound rule with the name of the suite's rule, and returns a check that the rule exists.
 func (s *suite) outboundRule() (remains func()) {
 	if s.machine.AddOutboundRule == nil {
 		s.notHere("the suite cannot add an outbound rule here")
@@ -109,7 +109,7 @@ func firewallBehaviors() []Behavior {
 	}
 }
 
-// network makes an HNS network and takes it away at the end.
+// network creates an HNS network and deletes the network at the end.
 func (s *suite) network() host.HNSNetwork {
 	network := host.HNSNetwork{Name: networkName, Type: "NAT", Subnet: "10.213.77.0/24"}
 	if s.machine.CreateNetwork == nil {
@@ -155,7 +155,7 @@ func networkBehaviors() []Behavior {
 	}
 }
 
-// create makes an endpoint whose address Windows chooses.
+// create creates an endpoint with an address chosen by Windows.
 func create(s *suite, name string) host.HNSEndpoint {
 	made, err := s.Networks.CreateEndpoint(s.ctx, networkName, name, "")
 	s.must(err)

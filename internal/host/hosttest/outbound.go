@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// noSuchName is one that no network has: the top-level domain is reserved for that.
+// noSuchName is a name that does not exist in any network: its top-level domain is reserved.
 const noSuchName = "wmco-contract.invalid"
 
 func outboundBehaviors() []Behavior {

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// processes returns the running processes by their ID.
+// processes returns the running processes by ID.
 func (s *suite) processes() map[int]host.Process {
 	all, err := s.Processes.List(s.ctx)
 	s.must(err)
@@ -18,11 +18,11 @@ func (s *suite) processes() map[int]host.Process {
 	return byID
 }
 
-// child returns the process that one has started.
+// child returns the process started by the given parent.
 func (s *suite) child(parent int) (found host.Process) {
 	s.eventually("a child of its own", func() bool {
 		for _, p := range s.processes() {
-			// The table still names a parent that is gone, whose ID another process may have.
+			// The table keeps the ID of an ended parent, which another process may have reused.
 			if p.Parent == parent && p.PID != parent && strings.EqualFold(p.Path, s.machine.Programs.Idle[0]) {
 				found = p
 				return true

@@ -18,7 +18,7 @@ const (
 	rebootFeature = "Containers"
 )
 
-// memory is what the first half of the reboot behaviors leaves for the second, on the machine itself.
+// memory is the state that the first half of the reboot behaviors stores on the machine for the second.
 type memory struct {
 	Before   host.SystemInfo     `json:"before"`
 	Failures map[string][]string `json:"failures"` // of the first half, by behavior
@@ -27,7 +27,7 @@ type memory struct {
 	Feature  host.FeatureState   `json:"feature"`
 }
 
-// rebootBehavior is one that a reboot cuts in two.
+// rebootBehavior is a behavior with one half before and one half after a reboot.
 type rebootBehavior struct {
 	Behavior
 	before func(*suite, *memory)
@@ -112,7 +112,7 @@ func enableBefore(s *suite, m *memory) {
 	is(s, "reboot pending", s.info().RebootPending, true)
 }
 
-// ArmReboot does the first half of the reboot behaviors and RESTARTS THE MACHINE. The caller's process ends with the
+// ArmReboot runs the first half of the reboot behaviors and RESTARTS THE MACHINE. The caller's process ends with the
 // machine.
 func ArmReboot(ctx context.Context, machine Machine) error {
 	if err := prepare(ctx, machine.Host); err != nil {
@@ -146,8 +146,8 @@ func ArmReboot(ctx context.Context, machine Machine) error {
 	return machine.Host.Power.Reboot(ctx, "second half of the host contract suite")
 }
 
-// CheckReboot does the second half of the reboot behaviors on the machine that was restarted, and returns what they
-// showed. The old computer name waits for one more reboot then.
+// CheckReboot runs the second half of the reboot behaviors on the restarted machine and returns the results.
+// Restoring the old computer name then needs another reboot.
 func CheckReboot(t *testing.T, subject Subject) Report {
 	t.Helper()
 	machine := subject.Open(t)
@@ -179,7 +179,7 @@ func CheckReboot(t *testing.T, subject Subject) Report {
 	return report
 }
 
-// remember reads what the first half left.
+// remember reads the state stored by the first half.
 func remember(ctx context.Context, machine Machine) (m memory, err error) {
 	reader, err := machine.Host.Files.Open(ctx, memoryFile)
 	if err != nil {
@@ -189,7 +189,7 @@ func remember(ctx context.Context, machine Machine) (m memory, err error) {
 	return m, errors.Join(err, reader.Close())
 }
 
-// giveBack undoes what the reboot test did to the machine.
+// giveBack reverts the changes of the reboot test to the machine.
 func giveBack(machine Machine, m memory) error {
 	ctx, cancel := context.WithTimeout(context.Background(), allowance)
 	defer cancel()

@@ -27,7 +27,7 @@ func (w registryCalls) Delete(ctx context.Context, at host.RegistryName) error {
 	return w.of.Delete(ctx, at)
 }
 
-// registryValue is a value of the suite, in a key that it leaves behind empty.
+// registryValue is a value of the suite, in a key that is left behind empty.
 var registryValue = host.RegistryName{Key: `SOFTWARE\wmco-contract-test`, Name: "Number"}
 
 func (s *suite) number() uint32 {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Report holds the suite's results in an environment. It holds no times and no names of machines: run twice, it is the
-// same.
+// Report contains the suite's results in an environment. It contains no times or machine names, so that repeated runs
+// have equal reports.
 type Report struct {
 	Environment Environment `json:"environment"`
 	System      string      `json:"system"` // "Windows Server 2022 Datacenter, 10.0.20348.681"
@@ -32,7 +32,7 @@ func (r *Report) add(b Behavior, standing Standing, reason string) {
 	r.Results = append(r.Results, Result{Operation: b.Operation, Behavior: b.Sentence, Result: standing, Reason: reason})
 }
 
-// Of returns the result of the behavior with this ID; NotRun when there is none.
+// Of returns the result of the behavior with this ID, or NotRun if there is none.
 func (r Report) Of(id string) Result {
 	for _, result := range r.Results {
 		if result.ID() == id {
@@ -42,8 +42,8 @@ func (r Report) Of(id string) Result {
 	return Result{Result: NotRun}
 }
 
-// Merge returns the report with the results of a later run on the same machine in their places. What the later run did
-// not run stays.
+// Merge returns the report updated with the results of a later run on the same machine. Results that the later run
+// did not run are kept.
 func (r Report) Merge(later Report) Report {
 	merged := r
 	merged.Results = slices.Clone(r.Results)
@@ -59,7 +59,7 @@ func (r Report) Merge(later Report) Report {
 	return merged
 }
 
-// Difference lists the differences between the results of two reports, one line for each behavior.
+// Difference returns the differences between two reports, one line per behavior.
 func (r Report) Difference(other Report) []string {
 	var lines []string
 	for _, result := range r.Results {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// testRoots are two authorities that were valid for one day in 2020, and whose keys nobody has: wherever they are left
-// behind, nothing is trusted more for it.
+// testRoots are two certification authorities that were valid for one day in 2020 and have no existing private keys.
+// Leaving them behind creates no trust.
 const testRoots = `
 -----BEGIN CERTIFICATE-----
 MIIBbzCCARWgAwIBAgIBATAKBggqhkjOPQQDAjAfMR0wGwYDVQQDExR3bWNvLWNv
@@ -41,7 +41,7 @@ func testCertificates() [][]byte {
 	return [][]byte{first.Bytes, second.Bytes}
 }
 
-// roots returns the two authorities. At the end they are not trusted.
+// roots returns the two authorities, which are removed from the trusted roots at the end.
 func (s *suite) roots() (a, b []byte) {
 	certificates := testCertificates()
 	for _, der := range certificates {
@@ -61,7 +61,7 @@ func (s *suite) fingerprints() []string {
 	return list
 }
 
-// trusted tells how often the certificate is in the store.
+// trusted returns the number of times that the certificate is in the store.
 func (s *suite) trusted(der []byte) int {
 	return len(slices.DeleteFunc(s.fingerprints(), func(each string) bool { return each != fingerprintOf(der) }))
 }

@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// A route to one of the addresses that are kept for documentation harms nobody.
+// Routes to addresses reserved for documentation are harmless.
 const (
 	routeTo      = "198.51.100.77/32"
 	routeNetwork = "198.51.100.128/25"
 )
 
-// viaDefault lists the routes through the default route's adapter; a machine without one shows nothing.
+// viaDefault lists the routes through the adapter of the default route. On a machine without one, the behavior is not
+// run.
 func (s *suite) viaDefault() []string {
 	list, err := s.Routes.ViaDefault(s.ctx)
 	s.must(err)

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// allowance is the time for a behavior that must hold.
+	// allowance is the timeout of a behavior that must hold.
 	allowance = 3 * time.Minute
-	// trial is the time for one that is declared not to hold; calls that hang are a way of not holding.
+	// trial is the timeout of a behavior declared not to hold; a hanging call counts as not holding.
 	trial = 10 * time.Second
-	// grace is how long a call may go on after its context is done.
+	// grace is the time that a call may continue after its context is done.
 	grace = 10 * time.Second
 )
 
-// Run runs the suite, each behavior as a test of its own, and returns what it showed.
+// Run runs the suite, with each behavior as a separate test, and returns the results.
 func Run(t *testing.T, subject Subject) Report {
 	t.Helper()
 	report := subject.run(t, Behaviors(), true)
@@ -31,7 +31,7 @@ func Run(t *testing.T, subject Subject) Report {
 	return report
 }
 
-// run runs some behaviors, each on a clean machine if fresh.
+// run runs some behaviors, each on a clean machine if fresh is set.
 func (s Subject) run(t *testing.T, behaviors []Behavior, fresh bool) Report {
 	t.Helper()
 	if err := CheckMarks(s.Marks); err != nil {
@@ -65,7 +65,7 @@ func (s Subject) run(t *testing.T, behaviors []Behavior, fresh bool) Report {
 	return report
 }
 
-// describe returns the machine in a few words.
+// describe returns a short description of the machine.
 func describe(ctx context.Context, h host.Host) string {
 	info, err := h.System.Info(ctx)
 	if err != nil {
@@ -74,16 +74,15 @@ func describe(ctx context.Context, h host.Host) string {
 	return fmt.Sprintf("%s, %s.%d", info.Product, info.Version, info.Revision)
 }
 
-// outcome is what became of one behavior.
 type outcome struct {
-	failures []string // empty: it holds
+	failures []string // empty if the behavior holds
 	absent   string
 }
 
 func (o outcome) holds() bool { return len(o.failures) == 0 && o.absent == "" }
 
-// judge tells what the outcome of a behavior means where it has this mark (the zero Mark: none). Words are for whoever
-// runs the suite: why it failed, or what was not shown.
+// judge returns the standing of an outcome with the given mark (the zero Mark means none). words explain to the user
+// of the suite why the behavior failed or was not shown.
 func judge(where Environment, o outcome, m Mark) (standing Standing, reason, words string) {
 	missing := m.Standing == FakeOnly || m.Standing == Differs
 	switch {
@@ -107,8 +106,8 @@ func judge(where Environment, o outcome, m Mark) (standing Standing, reason, wor
 	return Proven, "", ""
 }
 
-// attempt runs one behavior on a clean machine and cleans up after it. Without fresh it goes on with what an earlier
-// half left.
+// attempt runs one behavior on a clean machine and cleans up afterwards. Without fresh, it continues on the machine
+// of an earlier half.
 func attempt(ctx context.Context, b Behavior, machine Machine, limit time.Duration, fresh bool) outcome {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -128,7 +127,7 @@ func attempt(ctx context.Context, b Behavior, machine Machine, limit time.Durati
 		s.Errorf("it never called %s", b.Operation)
 	}
 	s.Host = machine.Host
-	// The test's own context may be done already.
+	// The test's own context may already be done.
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), allowance)
 	defer cancel()
 	if err := s.clean(ctx); err != nil {
@@ -137,7 +136,7 @@ func attempt(ctx context.Context, b Behavior, machine Machine, limit time.Durati
 	return s.outcome()
 }
 
-// prepare makes the machine as every behavior wants to find it.
+// prepare establishes the initial state of the machine for a behavior.
 func prepare(ctx context.Context, h host.Host) error {
 	if err := (&suite{Host: h}).clean(ctx); err != nil {
 		return fmt.Errorf("clean up before: %w", err)
@@ -145,7 +144,7 @@ func prepare(ctx context.Context, h host.Host) error {
 	return h.Tree.MakeDirectory(ctx, Scratch, host.AccessInherited)
 }
 
-// protect runs a part of a behavior, which may end by Fatalf, panic, or hang in a call that heeds no context.
+// protect runs a part of a behavior, which may end by Fatalf, panic, or hang in a call that ignores its context.
 func (s *suite) protect(part func()) {
 	done := make(chan struct{})
 	go func() {
@@ -171,7 +170,6 @@ func (s *suite) protect(part func()) {
 	}
 }
 
-// outcome is what has become of the behavior so far.
 func (s *suite) outcome() outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// program returns the command of a program; a machine without it cannot show the behavior.
+// program returns the command of a program. On a machine without the program, the behavior is not run.
 func (s *suite) program(words []string) []string {
 	if len(words) == 0 {
 		s.notHere("the machine has no such program")
@@ -45,7 +45,7 @@ func (s *suite) service(name string) host.Service {
 	return list[0]
 }
 
-// kept configures a service and compares what is kept of it.
+// kept configures a service and compares the stored configuration.
 func (s *suite) kept(config host.ServiceConfig) {
 	s.configure(config)
 	if diff := cmp.Diff(config, s.service(config.Name).ServiceConfig); diff != "" {
@@ -99,7 +99,7 @@ func serviceBehaviors() []Behavior {
 			s.fails(s.Services.Delete(s.ctx, serviceOne), host.ErrInUse)
 			is(s, "state", s.service(serviceOne).State, host.ServiceRunning)
 			s.must(s.Services.Stop(s.ctx, serviceOne))
-			s.eventually("gone", func() bool { // when the last handle to it is closed
+			s.eventually("gone", func() bool { // deleted when the last handle is closed
 				err := s.Services.Delete(s.ctx, serviceOne)
 				return errors.Is(err, host.ErrNotExist) || err == nil
 			})
@@ -240,7 +240,7 @@ func changedConfigurationBehaviors() []Behavior {
 	}
 }
 
-// startedBehaviors are what a configuration means for the process that is started with it.
+// startedBehaviors returns the effects of a configuration on the process of the service.
 func startedBehaviors() []Behavior {
 	return []Behavior{
 		{"Services.Configure", "arguments reach the program as they were", func(s *suite) {

@@ -12,8 +12,7 @@ import (
 
 const accountFile = Scratch + `\account.json`
 
-// reporting returns the configuration of a service that writes its account. Arguments stand before the name of the
-// file.
+// reporting returns the configuration of a service that writes its account. The file name follows the arguments.
 func (s *suite) reporting(arguments []string) host.ServiceConfig {
 	config := s.idle(serviceOne)
 	words := slices.Concat(s.program(s.machine.Programs.Reporting), arguments, []string{accountFile})
@@ -21,7 +20,7 @@ func (s *suite) reporting(arguments []string) host.ServiceConfig {
 	return config
 }
 
-// account runs a reporting service. Its arguments are those without the name of the file.
+// account runs a reporting service and returns its account without the file name.
 func (s *suite) account(arguments, environment []string) Account {
 	config := s.reporting(arguments)
 	config.Environment = environment
@@ -33,13 +32,13 @@ func (s *suite) account(arguments, environment []string) Account {
 	return account
 }
 
-// readAccount waits for the account of a service that was started.
+// readAccount waits for the account of a started service.
 func (s *suite) readAccount() Account {
 	var account Account
 	s.eventually("an account", func() bool {
 		reader, err := s.Files.Open(s.ctx, accountFile)
 		if err != nil {
-			return false // not there yet, or just being written
+			return false // missing, or being written
 		}
 		data, err := io.ReadAll(reader)
 		return errors.Join(err, reader.Close()) == nil && json.Unmarshal(data, &account) == nil
@@ -116,14 +115,14 @@ func stopBehaviors() []Behavior {
 			config.RestartDelays, config.ResetPeriod = []time.Duration{time.Millisecond}, time.Hour
 			first := s.start(config).PID
 			s.must(s.Processes.Kill(s.ctx, first))
-			s.anotherProcess(first) // else there is nothing that a stop could keep from acting
+			s.anotherProcess(first) // otherwise there is no restart for a stop to prevent
 			s.must(s.Services.Stop(s.ctx, serviceOne))
 			is(s, "state", s.service(serviceOne).State, host.ServiceStopped)
 		}},
 	}
 }
 
-// dependent configures the second service and returns the first, on which it depends.
+// dependent configures the second service, which depends on the first, and returns the configuration of the first.
 func (s *suite) dependent() host.ServiceConfig {
 	two := s.idle(serviceTwo)
 	two.Dependencies = []string{serviceOne}
@@ -179,7 +178,7 @@ func recoveryBehaviors() []Behavior {
 	return []Behavior{
 		{"Services.Query", "a failed service without recovery actions stays stopped with its exit code", func(s *suite) {
 			s.configure(failing(s))
-			_ = s.Services.Start(s.ctx, serviceOne) // whether it counts as started depends on how soon it fails
+			_ = s.Services.Start(s.ctx, serviceOne) // the result depends on the time until the failure
 			s.eventually("stopped", func() bool { return s.service(serviceOne).State == host.ServiceStopped })
 			is(s, "exit code", s.service(serviceOne).ExitCode, 7)
 		}},
@@ -217,7 +216,7 @@ func recoveryBehaviors() []Behavior {
 				return len(seen) > 1
 			})
 			config.StartType, config.RestartDelays = host.StartDisabled, nil
-			s.configure(config) // ends the circle
+			s.configure(config) // ends the restart loop
 		}},
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// patience is how long a condition may take to come true on a slow machine.
+// patience is the maximum wait for a condition on a slow machine.
 const patience = 30 * time.Second
 
-// suite is one behavior's host. Its failures are collected instead of told to testing.T, because what a Mark declares
-// is expected to fail.
+// suite is the host for one behavior. Failures are collected instead of reported to testing.T, because marked
+// behaviors are expected to fail.
 type suite struct {
 	host.Host
 	machine Machine
@@ -27,24 +27,24 @@ type suite struct {
 
 	mu       sync.Mutex
 	failures []string
-	absent   string // why the behavior cannot be shown on this machine
+	absent   string // the reason why the behavior cannot be shown on this machine
 	endings  []func(context.Context) error
 }
 
-// Errorf notes a failure.
+// Errorf records a failure.
 func (s *suite) Errorf(format string, values ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures = append(s.failures, caller()+": "+fmt.Sprintf(format, values...))
 }
 
-// Fatalf notes a failure and ends the behavior, on its own goroutine only.
+// Fatalf records a failure and ends the behavior. It must be called on the behavior's goroutine.
 func (s *suite) Fatalf(format string, values ...any) {
 	s.Errorf(format, values...)
 	runtime.Goexit()
 }
 
-// caller returns the line of the behavior that failed.
+// caller returns the source line of the failure in the behavior.
 func caller() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -57,14 +57,15 @@ func caller() string {
 	}
 }
 
-// atEnd is done after the behavior, the last first, whatever became of it.
+// atEnd registers a cleanup function. After the behavior, all functions run in reverse order, regardless of the
+// outcome.
 func (s *suite) atEnd(ending func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endings = append(s.endings, ending)
 }
 
-// notHere ends the behavior: this machine lacks what it needs.
+// notHere ends the behavior because the machine lacks a requirement.
 func (s *suite) notHere(format string, values ...any) {
 	s.mu.Lock()
 	s.absent = fmt.Sprintf(format, values...)
@@ -72,7 +73,7 @@ func (s *suite) notHere(format string, values ...any) {
 	runtime.Goexit()
 }
 
-// clean takes away what a behavior may have left.
+// clean removes leftovers of a behavior.
 func (s *suite) clean(ctx context.Context) error {
 	s.mu.Lock()
 	endings := slices.Clone(s.endings)
@@ -88,7 +89,7 @@ func (s *suite) clean(ctx context.Context) error {
 	return errors.Join(left...)
 }
 
-// deleteService stops and deletes a service. One that is marked for deletion goes when the last handle to it is closed.
+// deleteService stops and deletes a service. A service marked for deletion is deleted when its last handle is closed.
 func (s *suite) deleteService(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -110,7 +111,7 @@ func (s *suite) deleteService(ctx context.Context, name string) error {
 	}
 }
 
-// absence takes ErrNotExist for success.
+// absence treats ErrNotExist as success.
 func absence(err error) error {
 	if errors.Is(err, host.ErrNotExist) {
 		return nil
@@ -133,7 +134,7 @@ func (s *suite) fails(err, want error) {
 	}
 }
 
-// refused wants an error, whichever.
+// refused checks that there is any error.
 func (s *suite) refused(what string, err error) {
 	if err == nil {
 		s.Errorf("%s: no error", what)
@@ -166,7 +167,7 @@ func (s *suite) info() host.SystemInfo {
 	return info
 }
 
-// eventually asks until the condition holds; the interfaces have nothing to wait on.
+// eventually polls until the condition holds, because the interfaces provide no notifications.
 func (s *suite) eventually(what string, condition func() bool) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -183,7 +184,6 @@ func (s *suite) eventually(what string, condition func() bool) {
 	}
 }
 
-// is compares two values.
 func is[T comparable](s *suite, what string, got, want T) {
 	if got != want {
 		s.Errorf("%s: got %v, want %v", what, got, want)

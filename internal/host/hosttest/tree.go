@@ -126,7 +126,7 @@ func renameBehaviors() []Behavior {
 	}
 }
 
-// symlink makes or replaces the suite's link. At the end it goes ahead of the folder that it is in.
+// symlink creates or replaces the suite's link. At the end the link is removed before its directory.
 func (s *suite) symlink(target string) {
 	s.atEnd(func(ctx context.Context) error { return s.Files.Remove(ctx, link) })
 	s.must(s.Tree.Symlink(s.ctx, target, link))

@@ -75,7 +75,7 @@ func writeBehaviors() []Behavior {
 	}
 }
 
-// writeMegabytes writes more than any buffer holds, and what text mode would spoil.
+// writeMegabytes writes more data than any buffer holds, including bytes that text mode would corrupt.
 func writeMegabytes(s *suite) {
 	var content bytes.Buffer
 	block := sha256.Sum256([]byte("block"))
@@ -171,7 +171,7 @@ func inUseBehaviors() []Behavior {
 	}
 }
 
-// runCopy runs the idle program from a place of its own as the first service.
+// runCopy runs a copy of the idle program as the first service.
 func (s *suite) runCopy() {
 	words := s.program(s.machine.Programs.Idle)
 	s.write(program, s.read(words[0]))

@@ -1,4 +1,5 @@
-// Package metadata asks the metadata services of clouds, at a link-local address that only the machine itself reaches.
+// Package metadata queries the metadata services of clouds at a link-local address that only the machine itself can
+// reach.
 package metadata
 
 import (
@@ -15,42 +16,43 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Address is where every cloud has its metadata service.
+// Address is the URL of the metadata service in every cloud.
 const Address = "http://169.254.169.254"
 
-// Platforms with a name of their own for a machine, as the cluster's Infrastructure object calls them.
+// Platforms with their own machine names, as named in the cluster's Infrastructure object.
 const (
 	aws = "AWS"
 	gcp = "GCP"
 )
 
 const (
-	// connectTimeout and answerTimeout are short: the service is on the machine's own hypervisor.
+	// connectTimeout and answerTimeout are short because the service runs on the machine's own hypervisor.
 	connectTimeout = 2 * time.Second
 	answerTimeout  = 5 * time.Second
-	// limit is in bytes; names have at most 253, AWS' tokens 56.
+	// limit is the maximum response size in bytes. Names have at most 253 bytes, and tokens of AWS have 56.
 	limit = 1 << 10
 )
 
-// Service is host.Metadata over HTTP.
+// Service implements host.Metadata over HTTP.
 type Service struct {
 	address string // without a slash at its end
 	client  *http.Client
 }
 
-// New returns the service at an address such as Address. It uses no proxy, whose answer would be about another machine.
+// New returns the service at an address such as Address. It uses no proxy, because a response through a proxy would
+// describe the proxy's machine.
 func New(address string) *Service {
 	dialer := &net.Dialer{Timeout: connectTimeout}
 	return &Service{address: strings.TrimSuffix(address, "/"), client: &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
 			MaxResponseHeaderBytes: 16 << 10, Proxy: nil},
 		Timeout: answerTimeout,
-		// No metadata service redirects; an answer from elsewhere is not the platform's.
+		// Metadata services do not redirect. A response from another address does not come from the platform.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// HostName implements host.Metadata. A platform that names machines in another way gives ErrNotExist.
+// HostName implements host.Metadata. It returns ErrNotExist for a platform without a known metadata service.
 func (s *Service) HostName(ctx context.Context, platform string) (name string, err error) {
 	switch platform {
 	case aws:
@@ -69,9 +71,10 @@ func (s *Service) HostName(ctx context.Context, platform string) (name string, e
 	return name, nil
 }
 
-// awsHostName asks the Instance Metadata Service, version 2 only: a token first, which the service gives to none but
-// the machine itself. local-hostname is the private DNS name; with several domains in the network's DHCP options it is
-// followed by others. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
+// awsHostName queries the Instance Metadata Service, only version 2: first a token, which the service returns only
+// to the machine itself, then local-hostname. local-hostname is the private DNS name. If the network's DHCP options
+// contain several domains, further names follow.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
 func (s *Service) awsHostName(ctx context.Context) (string, error) {
 	const header = "X-aws-ec2-metadata-token"
 	token, _, err := s.ask(ctx, http.MethodPut, "/latest/api/token", header+"-ttl-seconds", "60")
@@ -92,11 +95,11 @@ func (s *Service) awsHostName(ctx context.Context) (string, error) {
 	return strings.ToLower(first), nil
 }
 
-// tokenBytes are what a token is made of: base64, in either alphabet.
+// tokenBytes contains the bytes that a token may contain: base64, in either alphabet.
 const tokenBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
-// gcpHostName asks for the instance's name, by which the cloud provider finds the machine of a node. instance/hostname
-// would be the internal DNS name, or whatever custom host name a user gave the instance.
+// gcpHostName queries the name of the instance. The cloud provider uses this name to find the machine of a node. The
+// key instance/hostname would be the internal DNS name, or a custom host name that a user gave the instance.
 // https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys
 func (s *Service) gcpHostName(ctx context.Context) (string, error) {
 	const header, value = "Metadata-Flavor", "Google"
@@ -110,7 +113,6 @@ func (s *Service) gcpHostName(ctx context.Context) (string, error) {
 	return answer, nil
 }
 
-// ask sends a request with one header and returns the answer without white space around it.
 func (s *Service) ask(ctx context.Context, method, path, header, value string) (string, http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, method, s.address+path, nil)
 	if err != nil {
@@ -136,7 +138,7 @@ func (s *Service) ask(ctx context.Context, method, path, header, value string) (
 	return strings.TrimSpace(string(body)), response.Header, nil
 }
 
-// domainName is what a node can be called: RFC 1123, lower case.
+// domainName matches valid names of a node: RFC 1123, lower case.
 var domainName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$`)
 
 const maxNameLength = 253

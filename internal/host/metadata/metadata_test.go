@@ -16,7 +16,7 @@ import (
 
 const token = "AQAEAGtZ-example_token+of/56characters=="
 
-// aws returns a metadata service of version 2 with this local-hostname.
+// aws returns a metadata service of version 2 with the given local-hostname.
 func aws(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -32,7 +32,7 @@ func aws(name string) http.HandlerFunc {
 	}
 }
 
-// gcp returns a metadata service with this instance name.
+// gcp returns a metadata service with the given instance name.
 func gcp(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/computeMetadata/v1/instance/name" ||
@@ -82,7 +82,7 @@ func TestOtherPlatforms(t *testing.T) {
 	}
 }
 
-// answer makes a page of AWS' service of any handler; the token is as it should be.
+// answer returns the AWS service with a valid token and the given handler for all other requests.
 func answer(page http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {

@@ -11,17 +11,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Win32 calls here: ConvertStringSecurityDescriptorToSecurityDescriptorW for the descriptor that a new file or folder
-// gets in the SECURITY_ATTRIBUTES of CreateFileW and CreateDirectoryW, so that no moment passes in which others may use
-// it; GetSecurityInfo and SetSecurityInfo on an open handle, which cannot be led elsewhere by a link and hands changes
-// down to what is below a folder.
+// ConvertStringSecurityDescriptorToSecurityDescriptorW creates the descriptor of a new file or directory for the
+// SECURITY_ATTRIBUTES of CreateFileW and CreateDirectoryW. This restricts the access from the start. GetSecurityInfo
+// and SetSecurityInfo work on an open handle, which no link can redirect. SetSecurityInfo also propagates changes to
+// the descendants of a directory.
 
-// inheritedSDDL has a DACL with no entry of its own that lets inherited ones in.
+// inheritedSDDL has a DACL without explicit entries that admits inherited entries.
 const inheritedSDDL = "D:AI"
 
 const accessParts = windows.OWNER_SECURITY_INFORMATION | windows.DACL_SECURITY_INFORMATION
 
-// securityOf is what a new file or folder is made with; nil when it inherits.
+// securityOf returns the security attributes of a new file or directory, or nil for inherited access.
 func securityOf(access host.Access, folder bool) (*windows.SecurityAttributes, error) {
 	if access == host.AccessInherited || access == "" {
 		return nil, nil //nolint:nilnil // no attributes is what Windows calls inherited
@@ -39,9 +39,9 @@ func securityOf(access host.Access, folder bool) (*windows.SecurityAttributes, e
 	return attributes, nil
 }
 
-// readAccess reads who may use an open file or folder, and whether it is foreign. A descriptor without a DACL is foreign,
-// and so is one that Windows cannot convert to text, which x/sys returns as "". Neither is an error: the file's owner could
-// stop all work on the host otherwise.
+// readAccess reads the access of an open file or directory and reports whether the entry is foreign. A descriptor
+// without a DACL is foreign, and so is a descriptor that Windows cannot convert to text, which x/sys returns as "".
+// Neither case is an error, because otherwise the owner of the file could block all work on the host.
 func readAccess(handle windows.Handle) (access host.Access, others bool, err error) {
 	descriptor, err := windows.GetSecurityInfo(handle, windows.SE_FILE_OBJECT, accessParts)
 	if err != nil {
@@ -55,10 +55,10 @@ func readAccess(handle windows.Handle) (access host.Access, others bool, err err
 	return accessOf(sddl), foreign(sddl), nil
 }
 
-// setFolderAccess changes who may use a folder that is there. One that has the access already is left alone, with
-// what an administrator may have added to inherited permissions.
+// setFolderAccess sets the access of an existing directory. If the directory already has the access, it is not
+// changed, because an administrator may have added entries to inherited permissions.
 func setFolderAccess(path drivePath, access host.Access) error {
-	// SetSecurityInfo lists the folder to hand the change down.
+	// SetSecurityInfo lists the directory to propagate the change.
 	const rights = windows.READ_CONTROL | windows.WRITE_DAC | windows.WRITE_OWNER | windows.FILE_READ_ATTRIBUTES | windows.FILE_LIST_DIRECTORY | windows.SYNCHRONIZE
 	handle, err := openEntry(path, windows.READ_CONTROL, shareAll)
 	if err != nil {
@@ -92,7 +92,7 @@ func setSecurity(handle windows.Handle, kind windows.SE_OBJECT_TYPE, sddl string
 		return fmt.Errorf("take the DACL of %q: %w", sddl, err)
 	}
 	if dacl == nil {
-		// What Windows calls a null DACL lets everyone in.
+		// A null DACL grants everyone all rights.
 		return fmt.Errorf("%q has no DACL", sddl)
 	}
 	var owner *windows.SID

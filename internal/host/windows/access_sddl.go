@@ -8,14 +8,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Security descriptors, in the security descriptor definition language (SDDL), of what only SYSTEM (SY) and the
-// Administrators group (BA) may change: D:P is a protected DACL, which takes nothing from the folder above; FA is every
-// right on files; OICI hands it down to files and folders below. The owner is set, too: an owner may always change the
-// DACL, and the owner of a folder that was there before could be anyone who may write to the drive's root.
+// Security descriptors, in the security descriptor definition language (SDDL), for entries that only SYSTEM (SY) and
+// the Administrators group (BA) may change. D:P is a protected DACL, which inherits nothing from the parent
+// directory. FA grants all rights on files, and OICI propagates an entry to files and directories below. The owner
+// is also set, because an owner may always change the DACL. Any account with write access to the root of the drive
+// can own an existing directory.
 //
-// In a readable folder, users (BU) may read and execute (0x1200a9). Two entries are for folders below only (IO), as a
-// fresh Windows has them on C:\: users may add files and folders (0x6), and creators (CO) own what they add. Containers
-// whose user is no administrator write to their volumes by these.
+// In a readable directory, users (BU) may read and execute (0x1200a9). Two entries apply only to directories below
+// (IO), like the entries of C:\ in a new Windows installation: users may add files and directories (0x6), and
+// creators (CO) own the added entries. Containers with a non-administrator user need these rights to write to
+// volumes.
 const (
 	administratorsFileSDDL   = "O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)"
 	administratorsFolderSDDL = "O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
@@ -27,10 +29,10 @@ const (
 	addRights     = 0x6                            // FILE_ADD_FILE | FILE_ADD_SUBDIRECTORY
 	fileRights    = 0x1f01ff                       // FILE_ALL_ACCESS
 	controlRights = 0x40000 | 0x80000 | 0x10000000 // WRITE_DAC | WRITE_OWNER | GENERIC_ALL
-	allRights     = uint32(0xffff_ffff)            // of an unknown text
+	allRights     = uint32(0xffff_ffff)            // for unknown text
 )
 
-// sddlOf returns the security descriptor of a closed access; empty where there is none.
+// sddlOf returns the security descriptor of a closed access, or "" if the access has no descriptor.
 func sddlOf(access host.Access, folder bool) string {
 	switch {
 	case access == host.AccessAdministrators && folder:
@@ -49,13 +51,13 @@ type ace struct {
 	rights           uint32
 }
 
-// Accounts of entries, as SDDL abbreviates them.
+// SDDL abbreviations of accounts.
 const (
 	users   = "BU"
 	creator = "CO"
 )
 
-// inherited reports whether the entry comes from the folder above.
+// inherited reports whether the entry is inherited from the parent directory.
 func (a ace) inherited() bool {
 	for i := 0; i+1 < len(a.flags); i += 2 {
 		if a.flags[i:i+2] == "ID" {
@@ -65,9 +67,9 @@ func (a ace) inherited() bool {
 	return false
 }
 
-// accessOf reads who may use a file or folder from its security descriptor. It is AccessAdministrators only when its
-// owner and everyone with any right is SYSTEM or Administrators and nothing comes from above, AccessReadable with exactly
-// the further entries of a readable folder; all else is AccessInherited.
+// accessOf returns the access that a security descriptor grants. AccessAdministrators requires that the owner and
+// all accounts with any right are SYSTEM or Administrators, and that no entry is inherited. AccessReadable requires
+// the same plus exactly the further entries of a readable directory. All other descriptors are AccessInherited.
 func accessOf(sddl string) host.Access {
 	protected, entries, ok := entriesOf(sddl)
 	owner, _ := sddlPart(sddl, "O:")
@@ -95,9 +97,10 @@ func accessOf(sddl string) host.Access {
 	return host.AccessInherited
 }
 
-// foreign reports whether an account that is neither SYSTEM, Administrators nor TrustedInstaller owns what has this
-// security descriptor, or has an explicit right to change its permissions. Inherited rights are up to the folder above.
-// A descriptor that cannot be read, in whole or in part, is foreign. An entry of any type but a refusal grants rights.
+// foreign reports whether an account other than SYSTEM, Administrators and TrustedInstaller owns the entry with this
+// security descriptor, or may explicitly change its permissions. Inherited rights are the responsibility of the
+// parent directory. A descriptor that is not completely readable is foreign. Every entry type except a denial grants
+// rights.
 func foreign(sddl string) bool {
 	if owner, _ := sddlPart(sddl, "O:"); !trusted(owner) && owner != trustedInstaller {
 		return true
@@ -115,9 +118,9 @@ func foreign(sddl string) bool {
 	return false
 }
 
-// entriesOf returns the entries of the discretionary access control list (DACL) in a security descriptor, and reports
-// whether the list is protected from inheritance. ok is false if the list cannot be read, and if there is no list:
-// Windows grants everyone all rights then.
+// entriesOf returns the entries of the discretionary access control list (DACL) in a security descriptor, and
+// reports whether the list is protected from inheritance. ok is false if the list cannot be parsed or is missing:
+// without a list, Windows grants everyone all rights.
 func entriesOf(sddl string) (protected bool, entries []ace, ok bool) {
 	dacl, ok := sddlPart(sddl, "D:")
 	if !ok {
@@ -143,7 +146,7 @@ func entriesOf(sddl string) (protected bool, entries []ace, ok bool) {
 	return flags[protectedList], entries, true
 }
 
-// Flags of a list, as SDDL writes them before the entries, in any order and without a separator.
+// Flags of a list. SDDL writes the flags before the entries, in any order and without a separator.
 const (
 	protectedList   = "P"
 	noAccessControl = "NO_ACCESS_CONTROL" // a null DACL: everyone has all rights
@@ -166,7 +169,7 @@ func daclFlags(text string) (flags map[string]bool, ok bool) {
 	return flags, true
 }
 
-// rightsOf reads the rights of an entry: a number, or pairs of letters. All rights, if it is neither.
+// rightsOf parses the rights of an entry: a number or pairs of letters. It returns all rights for any other text.
 func rightsOf(text string) uint32 {
 	if digits, hex := strings.CutPrefix(text, "0x"); hex {
 		if number, err := strconv.ParseUint(digits, 16, 32); err == nil {
@@ -184,8 +187,8 @@ func rightsOf(text string) uint32 {
 	return rights
 }
 
-// rightOf returns the right of a pair of letters. Windows writes the rights of folders with the letters that Active
-// Directory has for the same bits.
+// rightOf returns the right of a pair of letters. For the rights of directories, Windows uses the letters that
+// Active Directory defines for the same bits.
 func rightOf(letters string) uint32 {
 	switch letters {
 	case "FA":
@@ -204,10 +207,10 @@ func rightOf(letters string) uint32 {
 			return 1 << bit
 		}
 	}
-	return allRights // among them SD, WD, WO and the generic ones
+	return allRights // including SD, WD, WO and the generic rights
 }
 
-// trusted reports whether an SDDL SID string is SYSTEM or the Administrators group, as alias or in full.
+// trusted reports whether an SDDL SID string is SYSTEM or the Administrators group, as an alias or a complete SID.
 func trusted(sid string) bool {
 	switch sid {
 	case "SY", "S-1-5-18", "BA", "S-1-5-32-544":
@@ -216,10 +219,11 @@ func trusted(sid string) bool {
 	return false
 }
 
-// trustedInstaller owns the files of Windows itself. SDDL has no alias for it.
+// trustedInstaller is the SID of TrustedInstaller, which owns the files of Windows itself. SDDL has no alias for
+// this account.
 const trustedInstaller = "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"
 
-// alias returns the short form of an SDDL SID string that has one here.
+// alias returns the SDDL alias of a known SID string, or the string itself.
 func alias(sid string) string {
 	switch sid {
 	case "S-1-5-32-545":
@@ -230,8 +234,8 @@ func alias(sid string) string {
 	return sid
 }
 
-// sddlPart returns one of the parts O:, G:, D: and S: of a security descriptor without its letter, and reports whether
-// the descriptor has the part.
+// sddlPart returns the text after the label O:, G:, D: or S: in a security descriptor, and reports whether the
+// descriptor contains the label.
 func sddlPart(sddl, part string) (text string, found bool) {
 	depth := 0
 	start := -1

@@ -19,7 +19,7 @@ func access(t *testing.T, path string) host.Access {
 	return info.Access
 }
 
-// descriptor returns the security descriptor of a file as Windows has it.
+// descriptor returns the security descriptor of a file in Windows.
 func descriptor(t *testing.T, path string) string {
 	t.Helper()
 	p, err := parsePath(path)
@@ -32,7 +32,7 @@ func descriptor(t *testing.T, path string) string {
 	return d.String()
 }
 
-// lists skips where Windows, or what stands for it, keeps no access control lists.
+// lists skips the test on systems that keep no access control lists.
 func lists(t *testing.T, dir string) {
 	t.Helper()
 	must(t, tree{}.MakeDirectory(t.Context(), dir+`\probe`, host.AccessAdministrators))
@@ -100,7 +100,8 @@ func TestAccess(t *testing.T) {
 	})
 }
 
-// giveToUsers makes the group Users the owner of a folder, with the right to restore files that Open takes.
+// giveToUsers makes the group Users the owner of a directory. The change requires the restore privilege, which Open
+// enables.
 func giveToUsers(_ context.Context, path string) error {
 	p, err := parsePath(path)
 	if err != nil {
@@ -114,7 +115,7 @@ func giveToUsers(_ context.Context, path string) error {
 	return setSecurity(handle, windows.SE_FILE_OBJECT, "O:BU"+inheritedSDDL, accessParts|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
 }
 
-// openToAll protects a folder from inheritance and removes its DACL: everyone may do everything with it.
+// openToAll protects a directory from inheritance and removes the DACL, which grants everyone all rights.
 func openToAll(_ context.Context, path string) error {
 	p, err := parsePath(path)
 	if err != nil {
@@ -129,12 +130,12 @@ func openToAll(_ context.Context, path string) error {
 		windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, nil, nil, nil, nil)
 }
 
-// The files in the layers of a container's image belong to TrustedInstaller; administrators may read them.
+// The files in the image layers of a container belong to TrustedInstaller, and administrators may only read them.
 func TestRemoveWhatAdministratorsMayOnlyRead(t *testing.T) {
 	dir := folder(t)
 	lists(t, dir)
 	for _, privilege := range []string{backupPrivilege, restorePrivilege} {
-		must(t, enablePrivilege(privilege)) // as Open does
+		must(t, enablePrivilege(privilege)) // like Open
 	}
 	layer := dir + `\layer`
 	must(t, os.Mkdir(layer, 0o700))

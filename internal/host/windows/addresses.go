@@ -1,7 +1,7 @@
 //go:build windows
 
-// Addresses come from GetAdaptersAddresses and GetIpForwardTable2, asked for IPv4 alone. Package net is not used: it
-// asks for all families at once and does not tell which adapter has the default route.
+// Addresses come from GetAdaptersAddresses and GetIpForwardTable2 for IPv4 only. Package net is not used: it queries
+// all address families at once and does not report which adapter has the default route.
 
 package windows
 
@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// addresses returns the machine's IPv4 addresses, the default route's first, and whether that one does not come from
-// DHCP.
+// addresses returns the machine's IPv4 addresses, starting with the address of the default route, and reports
+// whether that address is static (not from DHCP).
 func addresses() (list []string, static bool, err error) {
 	adapters, err := listAdapters()
 	if err != nil {
@@ -38,13 +38,13 @@ func addresses() (list []string, static bool, err error) {
 // adapterDHCP is IP_ADAPTER_DHCP_ENABLED (iptypes.h).
 const adapterDHCP = 0x4
 
-// listAdapters returns the machine's own adapters that are up.
+// listAdapters returns the active adapters of the machine itself.
 func listAdapters() ([]adapter, error) {
 	adapters, err := adaptersUp()
 	return ownAdapters(adapters), err
 }
 
-// adaptersUp returns all adapters that are up, also that of kube-proxy's endpoint.
+// adaptersUp returns all active adapters, including the adapter of kube-proxy's endpoint.
 func adaptersUp() ([]adapter, error) {
 	var adapters []adapter
 	err := eachAdapter(func(at *windows.IpAdapterAddresses) {
@@ -64,7 +64,7 @@ func adaptersUp() ([]adapter, error) {
 	return adapters, err
 }
 
-// eachAdapter goes through the network adapters with their IPv4 addresses.
+// eachAdapter calls visit for each network adapter with its IPv4 addresses.
 func eachAdapter(visit func(*windows.IpAdapterAddresses)) error {
 	const flags = windows.GAA_FLAG_SKIP_ANYCAST | windows.GAA_FLAG_SKIP_MULTICAST | windows.GAA_FLAG_SKIP_DNS_SERVER
 	size := uint32(16 << 10)

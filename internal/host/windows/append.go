@@ -13,9 +13,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// appendTo is host.Files.Write with Append. CreateFileW with FILE_APPEND_DATA and nothing else makes NTFS put each
-// write at the file's end, whoever else writes. The file is shared for everything and closed at once, so that a log can
-// be read, moved and removed.
+// appendTo implements host.Files.Write with Append. With FILE_APPEND_DATA as the only write right in CreateFileW,
+// NTFS appends each write to the file even with concurrent writers. The file is opened with all share modes and
+// closed immediately, so that a log can be read, moved and removed.
 func appendTo(ctx context.Context, path drivePath, content io.Reader, options host.WriteOptions) error {
 	found, err := findEntry(path)
 	switch {
@@ -34,7 +34,7 @@ func appendTo(ctx context.Context, path drivePath, content io.Reader, options ho
 	if err != nil {
 		return err
 	}
-	// Security attributes count for new files only.
+	// Security attributes apply only to new files.
 	file, err := openFile(path, windows.FILE_APPEND_DATA|windows.SYNCHRONIZE, shareAll, windows.OPEN_ALWAYS, security)
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// translate gives an error of a Win32 call its meaning to callers (host.ErrNotExist and the others); it keeps Windows'
-// words.
+// translate adds the host error, such as host.ErrNotExist, to the error of a Win32 call and keeps the message of
+// Windows.
 func translate(err error) error {
 	var code windows.Errno
 	if err == nil || !errors.As(err, &code) {
@@ -23,15 +23,15 @@ func translate(err error) error {
 	return err
 }
 
-// await runs calls that Windows offers no way to cancel, such as StartService, which waits for the service's process.
-// When the context is done first it returns; what it began ends by itself, so it must own what it uses and look at the
-// context between two calls.
+// await runs calls that Windows cannot cancel, such as StartService, which waits for the process of the service. If
+// ctx ends first, await returns and the calls continue in the background. Therefore the function calls must own all
+// data that it uses and must check ctx between two calls.
 func await(ctx context.Context, calls func() error) error {
 	_, err := detached(ctx, func() (struct{}, error) { return struct{}{}, calls() })
 	return err
 }
 
-// detached is await for calls that return a value.
+// detached is the variant of await for calls that return a value.
 func detached[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -53,7 +53,7 @@ func detached[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	}
 }
 
-// waitForObject waits until a kernel object is signaled, which for a process means that it has ended.
+// waitForObject waits until a kernel object is signaled. A process is signaled when it has ended.
 func waitForObject(ctx context.Context, object windows.Handle) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -73,7 +73,7 @@ func waitForObject(ctx context.Context, object windows.Handle) error {
 	return nil
 }
 
-// cancelEvent returns an event that is set when ctx is done. It is in use until release.
+// cancelEvent returns an event that is set when ctx is done. The caller must call release after the last use.
 func cancelEvent(ctx context.Context) (event windows.Handle, release func(), err error) {
 	if event, err = windows.CreateEvent(nil, 1, 0, nil); err != nil {
 		return 0, nil, fmt.Errorf("create an event to cancel with: %w", err)
@@ -81,7 +81,7 @@ func cancelEvent(ctx context.Context) (event windows.Handle, release func(), err
 	set := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(set)
-		_ = windows.SetEvent(event) // fails on a bad handle only, and this one lives until release
+		_ = windows.SetEvent(event) // fails only for an invalid handle; this handle is valid until release
 	})
 	return event, func() {
 		if !stop() {

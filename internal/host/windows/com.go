@@ -11,8 +11,8 @@ import (
 	"github.com/go-ole/go-ole"
 )
 
-// inCOM runs do on a thread of its own that has joined COM's multithreaded apartment (CoInitializeEx with
-// COINIT_MULTITHREADED), because COM belongs to threads and goroutines move.
+// inCOM runs do on a dedicated thread in COM's multithreaded apartment (CoInitializeEx with COINIT_MULTITHREADED).
+// COM initialization belongs to a thread, and goroutines move between threads.
 func inCOM[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	return detached(ctx, func() (value T, err error) {
 		runtime.LockOSThread()

@@ -1,8 +1,8 @@
 //go:build windows
 
-// A process's command line stands in its process environment block (PEB), which NtQueryInformationProcess finds and
-// ReadProcessMemory reads; winternl.h documents both structures as far as they are used here. WMI would tell it as
-// well, at the price of a COM call for each.
+// The process environment block (PEB) contains the command line of a process. NtQueryInformationProcess returns the
+// address of the PEB, and ReadProcessMemory reads the memory. winternl.h documents the used parts of both
+// structures. WMI also reports the command line but needs a COM call per process.
 
 package windows
 
@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// The structures below hold addresses in the other process, which must not be pointers here.
+// The structures below hold addresses in the other process, which must not be Go pointers.
 type (
 	// processBasics is PROCESS_BASIC_INFORMATION.
 	processBasics struct {
@@ -23,12 +23,13 @@ type (
 	}
 	// foreignString is UNICODE_STRING.
 	foreignString struct {
-		length, _ uint16 // bytes: the text and its buffer
+		length, _ uint16 // in bytes: text and buffer
 		address   uintptr
 	}
 )
 
-// processCommandLine is what a process was started with; empty when Windows does not tell, as of a protected process.
+// processCommandLine returns the command line of a process, or "" if Windows does not report it, for example for a
+// protected process.
 func processCommandLine(pid uint32) string {
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_INFORMATION|windows.PROCESS_VM_READ, false, pid)
 	if err != nil {

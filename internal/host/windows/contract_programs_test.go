@@ -17,11 +17,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
-// programFlag makes the test program one of the services that the suite starts. The service control manager's word on
-// whether this is a service is not asked: only the suite gives this flag.
+// programFlag makes the test program act as a service of the suite. The test program does not query the service
+// control manager for its role, because only the suite passes this flag.
 const programFlag = "-contract-program="
 
-// childLife ends a process that nobody ended.
+// childLife is the maximum lifetime of a process that no test ends.
 const childLife = 10 * time.Minute
 
 func programName(words []string) (name string, is bool) {
@@ -31,7 +31,7 @@ func programName(words []string) (name string, is bool) {
 	return strings.CutPrefix(words[1], programFlag)
 }
 
-// contractPrograms returns the test program in its other roles.
+// contractPrograms returns the command lines of the test program in its other roles.
 func contractPrograms(t *testing.T) hosttest.Programs {
 	t.Helper()
 	self, err := executable()
@@ -42,8 +42,8 @@ func contractPrograms(t *testing.T) hosttest.Programs {
 	return hosttest.Programs{Idle: as("idle"), Failing: as("failing"), Reporting: as("reporting"), Parent: as("parent")}
 }
 
-// executable returns the path of this program as the process table has it: the folder for temporary files often comes
-// by its short name.
+// executable returns the path of this program in the notation of the process table. The directory for temporary
+// files often has a short name.
 func executable() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -61,7 +61,7 @@ func executable() (string, error) {
 	return windows.UTF16ToString(long[:min(int(n), len(long))]), nil
 }
 
-// runProgram returns the main function of the services.
+// runProgram is the main function of the services.
 func runProgram(name string) (exitCode int) {
 	if name == "child" {
 		time.Sleep(childLife)
@@ -73,10 +73,10 @@ func runProgram(name string) (exitCode int) {
 	return 0
 }
 
-// program is a service by its name.
+// program is the name of a service.
 type program string
 
-// failure is the exit code that the suite expects of the failing service.
+// failure is the exit code that the suite expects from the failing service.
 const failure = 7
 
 // Execute implements svc.Handler.
@@ -116,7 +116,7 @@ func (p program) begin() error {
 	return nil
 }
 
-// account writes what this process was started with to the file that its last argument names.
+// account writes the arguments and the environment of this process to the file named by the last argument.
 func account() error {
 	data, err := json.Marshal(hosttest.Account{Arguments: os.Args[1:], Environment: os.Environ()})
 	if err != nil {

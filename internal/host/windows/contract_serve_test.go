@@ -29,7 +29,8 @@ func serveHTTP(t *testing.T) func(http.Handler) (string, error) {
 	}
 }
 
-// listenPipe listens on a named pipe as containerd does, with go-winio, whose listener never accepts under Wine.
+// listenPipe listens on a named pipe with go-winio, like containerd. Under Wine, package pipe is used because the
+// listener of go-winio never accepts.
 func listenPipe(name string) (net.Listener, error) {
 	if hosttest.Environment(contract.environment) == hosttest.Wine {
 		return pipe.Listen(name)
@@ -37,7 +38,7 @@ func listenPipe(name string) (net.Listener, error) {
 	return winio.ListenPipe(name, nil)
 }
 
-// serveRuntime returns a container runtime that knows two answers, behind a named pipe as containerd has it.
+// serveRuntime starts a container runtime with two methods behind a named pipe, like containerd.
 func serveRuntime(t *testing.T) func(host.RuntimeStatus) (string, error) {
 	return func(status host.RuntimeStatus) (string, error) {
 		listener, err := listenPipe(`\\.\pipe\wmco-contract`)
@@ -70,7 +71,7 @@ func (s *contractRuntime) Status(context.Context, *runtimeapi.StatusRequest) (*r
 	}}}, nil
 }
 
-// createNetwork makes an HNS network as hybrid-overlay-node does, but one that touches no network adapter.
+// createNetwork creates an HNS network like hybrid-overlay-node, but without a change to a network adapter.
 func createNetwork(ctx context.Context, h host.Host, network host.HNSNetwork) error {
 	state, err := h.Features.State(ctx, "Containers")
 	if err == nil && state != host.FeatureEnabled {

@@ -20,12 +20,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
-// The contract suite changes the machine that it runs on, so it runs only where a flag names its environment.
+// The contract suite changes the machine, so it runs only if a flag specifies the environment.
 var contract struct {
 	environment, results, reboot, platform string
 }
 
-// TestMain is the test program, and the Windows services that the contract suite starts.
+// TestMain runs the tests, or a Windows service that the contract suite starts.
 func TestMain(m *testing.M) {
 	if name, is := programName(os.Args); is {
 		os.Exit(runProgram(name))
@@ -56,7 +56,7 @@ func TestHostContract(t *testing.T) {
 	}
 }
 
-// contractSubject is this machine, if the flags say that the suite may have it.
+// contractSubject returns this machine if the flags allow the suite to change it.
 func contractSubject(t *testing.T) hosttest.Subject {
 	t.Helper()
 	subject := hosttest.Subject{Environment: hosttest.Environment(contract.environment), Open: openContract}
@@ -73,7 +73,7 @@ func contractSubject(t *testing.T) hosttest.Subject {
 	return subject
 }
 
-// openContract is this machine as the contract suite wants it.
+// openContract returns this machine in the form required by the contract suite.
 func openContract(t *testing.T) hosttest.Machine {
 	t.Helper()
 	h, err := Open()
@@ -104,7 +104,8 @@ func openContract(t *testing.T) hosttest.Machine {
 	return machine
 }
 
-// clearLog returns the function that clears an event log; nil on a real Windows, whose log the suite must not clear.
+// clearLog returns the function that clears an event log, or nil on a real Windows, where the suite must not clear a
+// log.
 func clearLog() func(string) error {
 	if hosttest.Environment(contract.environment) != hosttest.Wine {
 		return nil
@@ -126,7 +127,8 @@ func clearLog() func(string) error {
 	}
 }
 
-// writeResults puts what the suite showed into the file, over what an earlier run showed of other behaviors.
+// writeResults merges the results of this run into the file, which may contain results of other behaviors from
+// earlier runs.
 func writeResults(t *testing.T, report hosttest.Report) {
 	t.Helper()
 	if contract.results == "" {

@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
-// wineMarks say what the lab's test hosts, which are Wine, do not show or show differently from Windows.
+// wineMarks returns the behaviors that the simulated hosts of the lab, which run Wine, lack or show differently from
+// Windows.
 func wineMarks() []hosttest.Mark {
 	return slices.Concat(wineStandIns(), wineReboots(), wineLacks(), wineDiffers())
 }
@@ -23,7 +24,7 @@ func marks(standing hosttest.Standing, reason string, of ...string) []hosttest.M
 	return list
 }
 
-// wineStandIns are what the lab's own DLLs answer.
+// wineStandIns returns the behaviors that the lab's own DLLs implement.
 func wineStandIns() []hosttest.Mark {
 	return slices.Concat(
 		marks(hosttest.StandIn, "the lab's dismapi.dll, which keeps the states of features in the registry",
@@ -76,7 +77,7 @@ func wineStandIns() []hosttest.Mark {
 	)
 }
 
-// wineReboots are what the lab does for a host that Wine has shut down.
+// wineReboots returns the behaviors that the lab implements for a host after Wine has shut it down.
 func wineReboots() []hosttest.Mark {
 	return slices.Concat(
 		marks(hosttest.StandIn,
@@ -90,7 +91,7 @@ func wineReboots() []hosttest.Mark {
 	)
 }
 
-// wineLacks is what Wine does not have at all.
+// wineLacks returns the behaviors that Wine lacks completely.
 func wineLacks() []hosttest.Mark {
 	return slices.Concat(
 		marks(hosttest.FakeOnly, "Wine's service control manager restarts no service",
@@ -105,7 +106,7 @@ func wineLacks() []hosttest.Mark {
 	)
 }
 
-// wineDiffers lists how Wine differs from Windows.
+// wineDiffers returns the behaviors that differ between Wine and Windows.
 func wineDiffers() []hosttest.Mark {
 	return slices.Concat(
 		marks(hosttest.Differs, "under Wine a new name is in force at once for those who ask for it",
@@ -122,7 +123,7 @@ func wineDiffers() []hosttest.Mark {
 	)
 }
 
-// addStandIns adds to a Wine host the parts of the machine that the lab's stand-ins play.
+// addStandIns adds the parts of the machine that the lab simulates on a Wine host.
 func addStandIns(t *testing.T, machine *hosttest.Machine) {
 	machine.StartAntivirus = func(context.Context) error { startDefender(t); return nil }
 	machine.FailList = func(list string, after int, code uint32) (mend func()) {
@@ -131,7 +132,7 @@ func addStandIns(t *testing.T, machine *hosttest.Machine) {
 	machine.Vanish = func(name string, code uint32, afterList bool) (vanished func() bool) {
 		skip := 0
 		if afterList {
-			skip = 1 // the list opens it first
+			skip = 1 // the list opens the network first
 		}
 		setFault(t, "hns", map[string]any{"Name": name, "Skip": skip, "Vanish": 1, "Code": int(code)})
 		return func() bool { return faultNumber(t, "hns", "Vanish") == 0 }

@@ -13,12 +13,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// antivirus is host.Antivirus on WMI, the only documented API for the exclusions of Microsoft Defender Antivirus; the
-// cmdlets Add-MpPreference and Remove-MpPreference call the same methods. Its registry keys are no way: only Defender
-// itself may write there. The class MSFT_MpPreference has one instance, whose ExclusionProcess and ExclusionPath are
-// arrays of strings, or NULL, and the methods Add and Remove, which take parameters of the same names.
+// antivirus implements host.Antivirus with WMI, the only documented API for the exclusions of Microsoft Defender
+// Antivirus. The cmdlets Add-MpPreference and Remove-MpPreference call the same methods. The registry keys are
+// unsuitable because only Defender itself may write there. The class MSFT_MpPreference has one instance. The
+// properties ExclusionProcess and ExclusionPath are arrays of strings, or NULL. The methods Add and Remove have
+// parameters of the same names.
 //
-// Whether Defender is at work is no question for WMI, which has the class also where Defender does not run.
+// WMI cannot report whether Defender is active, because the class also exists where Defender does not run.
 type antivirus struct{}
 
 const (
@@ -57,8 +58,8 @@ func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion
 	return a.change(ctx, "Remove", exclusion, false)
 }
 
-// change calls a method and looks whether it had an effect: a Defender whose exclusions are managed elsewhere reports
-// success and does nothing.
+// change calls a method and checks the effect: Defender reports success without a change if the exclusions are
+// managed elsewhere.
 func (a antivirus) change(ctx context.Context, method string, exclusion host.Exclusion, wanted bool) error {
 	property, err := exclusionProperty(exclusion.Kind)
 	if err == nil && exclusion.Value == "" {
@@ -75,7 +76,7 @@ func (a antivirus) change(ctx context.Context, method string, exclusion host.Exc
 	return nil
 }
 
-// askDefender calls with Defender's namespace of WMI, if Defender is at work.
+// askDefender calls ask with Defender's WMI namespace if Defender is active.
 func askDefender[T any](ctx context.Context, a antivirus, ask func(service *ole.IDispatch) (T, error)) (T, error) {
 	atWork, err := a.AtWork(ctx)
 	if err == nil && !atWork {
@@ -107,7 +108,7 @@ func changeExclusion(service *ole.IDispatch, method, property string, exclusion 
 		return err
 	}
 	after, err := listExclusions(service)
-	if err != nil { // it may have changed: this must not mean that Defender has refused, or was stopped before
+	if err != nil { // the change may have succeeded: neither ErrRefused nor ErrNoAntivirus applies
 		return fmt.Errorf("the exclusion may have changed, but the exclusions cannot be read: %v", err) //nolint:errorlint // hides the meaning
 	}
 	if slices.ContainsFunc(after, exclusion.Is) != wanted {
@@ -141,7 +142,7 @@ func listExclusions(service *ole.IDispatch) (list []host.Exclusion, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err // a part of the list would read as the absence of the others
+		return nil, err // a partial list would imply that the rest is missing
 	}
 	return list, nil
 }

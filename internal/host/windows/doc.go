@@ -1,5 +1,5 @@
-// Package windows implements package host on Win32: it is the Windows machine that the program runs on. It calls the
-// documented APIs of Windows directly and starts no other program. Each file says which API it uses and why that one.
+// Package windows implements package host with Win32 for the local machine. The package calls the documented APIs of
+// Windows directly and starts no other program. Each file documents the API and the reason for the choice.
 //
-// Files without a build constraint hold the decisions and encodings, which run and are tested on any system.
+// Files without a build constraint contain the decisions and encodings, which run and are tested on every system.
 package windows

@@ -16,22 +16,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// A file is written under a draft's name in the same folder, flushed (FlushFileBuffers) and moved into place by
-// MoveFileExW with MOVEFILE_REPLACE_EXISTING and MOVEFILE_WRITE_THROUGH, which on NTFS is one step in the journal.
-// ReplaceFileW is no choice: it keeps the old file's permissions and can fail in the middle.
+// A file is written to a draft in the same directory, flushed (FlushFileBuffers), and moved to its final name by
+// MoveFileExW with MOVEFILE_REPLACE_EXISTING and MOVEFILE_WRITE_THROUGH. On NTFS, the move is one step in the
+// journal. ReplaceFileW is unsuitable: it keeps the permissions of the old file and can fail halfway.
 
-// draftSuffix is the end of a draft's name. A process that is killed on the way leaves its draft behind; the next write
-// of the same file takes the name over.
+// draftSuffix is the suffix of a draft's name. A killed process leaves its draft behind, and the next write of the
+// same file replaces the draft.
 const draftSuffix = ".wmco-tmp"
 
-// write is host.Files.Write.
+// write implements host.Files.Write.
 func write(ctx context.Context, path drivePath, content io.Reader, options host.WriteOptions) error {
 	if err := writable(path, options); err != nil {
 		return err
 	}
 	draft := path.sibling(path.name() + draftSuffix)
 	if options.Exclusive {
-		// Several processes may make the file at the same time; each needs a draft of its own.
+		// Several processes may create the file concurrently, so each process needs a separate draft.
 		draft = path.sibling(path.name() + "." + strconv.Itoa(os.Getpid()) + draftSuffix)
 	}
 	if err := fill(ctx, draft, content, options.Access); err != nil {
@@ -43,12 +43,12 @@ func write(ctx context.Context, path drivePath, content io.Reader, options host.
 	}
 	err := move(ctx, draft, path, flags)
 	if err != nil {
-		_ = removeEntry(draft) // best effort: the write has failed already
+		_ = removeEntry(draft) // best effort: the write has already failed
 	}
 	return err
 }
 
-// writable tells early what cannot work, before the content is read.
+// writable detects impossible writes before the content is read.
 func writable(path drivePath, options host.WriteOptions) error {
 	if path.root() {
 		return windows.ERROR_ACCESS_DENIED
@@ -56,7 +56,7 @@ func writable(path drivePath, options host.WriteOptions) error {
 	found, err := findEntry(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // whether the folder is there, the making of the draft tells
+		return nil // the creation of the draft detects a missing directory
 	case err != nil:
 		return err
 	case options.Exclusive:
@@ -67,7 +67,7 @@ func writable(path drivePath, options host.WriteOptions) error {
 	return nil
 }
 
-// fill makes the draft with its content on the disk, or not at all.
+// fill creates the draft with its content on disk, or no draft.
 func fill(ctx context.Context, draft drivePath, content io.Reader, access host.Access) error {
 	file, err := makeDraft(draft, access)
 	if err != nil {
@@ -78,12 +78,12 @@ func fill(ctx context.Context, draft drivePath, content io.Reader, access host.A
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
-		_ = removeEntry(draft) // best effort: the write has failed already
+		_ = removeEntry(draft) // best effort: the write has already failed
 	}
 	return err
 }
 
-// makeDraft makes an empty draft that nobody else may open.
+// makeDraft creates an empty draft that no other process can open.
 func makeDraft(draft drivePath, access host.Access) (*os.File, error) {
 	security, err := securityOf(access, false)
 	if err != nil {
@@ -95,11 +95,11 @@ func makeDraft(draft drivePath, access host.Access) (*os.File, error) {
 	if err := removeEntry(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	// CREATE_NEW follows no link, and security attributes count for new files only.
+	// CREATE_NEW follows no link, and security attributes apply only to new files.
 	return openFile(draft, windows.GENERIC_WRITE, 0, windows.CREATE_NEW, security)
 }
 
-// transfer copies until the end or until ctx is done.
+// transfer copies the content until its end or until ctx is done.
 func transfer(ctx context.Context, file *os.File, content io.Reader) error {
 	buffer := make([]byte, 256<<10)
 	for {

@@ -14,14 +14,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Win32 calls here: FindFirstFileW for the stored case of a name and the kind of a link (nothing is opened, so it works
-// on files that are locked); CreateFileW with FILE_FLAG_OPEN_REPARSE_POINT, which opens a link itself;
-// GetFileInformationByHandle, because NTFS updates the sizes in folder entries late; GetSecurityInfo; and the standard
-// library's Readlink.
+// FindFirstFileW returns the stored case of a name and the kind of a link without opening the file, and therefore
+// works for locked files. CreateFileW with FILE_FLAG_OPEN_REPARSE_POINT opens a link itself.
+// GetFileInformationByHandle is necessary because NTFS updates the sizes in directory entries late. The other calls
+// are GetSecurityInfo and Readlink of the standard library.
 
 const shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
 
-// openEntry opens a file, folder or link, links not followed. The caller closes the handle.
+// openEntry opens a file, directory or link without following links. The caller must close the handle.
 func openEntry(path drivePath, access, share uint32) (windows.Handle, error) {
 	name, err := windows.UTF16PtrFromString(path.extended())
 	if err != nil {
@@ -31,11 +31,11 @@ func openEntry(path drivePath, access, share uint32) (windows.Handle, error) {
 	return windows.CreateFile(name, access, share, nil, windows.OPEN_EXISTING, flags, 0)
 }
 
-// entry is what a folder knows of one of its entries.
+// entry contains the facts that a directory stores about an entry.
 type entry struct {
 	name       string // in the stored case
 	attributes uint32
-	tag        uint32 // kind of reparse point; 0 for others
+	tag        uint32 // kind of reparse point, otherwise 0
 	size       int64
 	modified   time.Time
 }
@@ -52,12 +52,12 @@ func findEntry(path drivePath) (entry, error) {
 	var data windows.Win32finddata
 	search, err := windows.FindFirstFile(name, &data)
 	if errors.Is(err, windows.ERROR_DIRECTORY) {
-		err = windows.ERROR_PATH_NOT_FOUND // something above is a file
+		err = windows.ERROR_PATH_NOT_FOUND // a parent is a file
 	}
 	if err != nil {
 		return entry{}, err
 	}
-	_ = windows.FindClose(search) // nothing that a caller could do
+	_ = windows.FindClose(search) // callers cannot handle this error
 	e := entry{
 		name: windows.UTF16ToString(data.FileName[:]), attributes: data.FileAttributes,
 		size:     int64(data.FileSizeHigh)<<32 | int64(data.FileSizeLow),
@@ -69,7 +69,7 @@ func findEntry(path drivePath) (entry, error) {
 	return e, nil
 }
 
-// findRoot describes a drive, which is in no folder.
+// findRoot describes a drive, which is in no directory.
 func findRoot(path drivePath) (entry, error) {
 	name, err := windows.UTF16PtrFromString(path.extended())
 	if err != nil {
@@ -79,18 +79,19 @@ func findRoot(path drivePath) (entry, error) {
 	return entry{name: path.String(), attributes: attributes}, err
 }
 
-// link reports whether the entry leads elsewhere: a symbolic link, or a junction.
+// link reports whether the entry is a symbolic link or a junction.
 func (e entry) link() bool {
 	return e.tag == windows.IO_REPARSE_TAG_SYMLINK || e.tag == windows.IO_REPARSE_TAG_MOUNT_POINT
 }
 
-// folderKind reports whether Windows treats the entry as a folder: a folder, or a link that was made for one.
+// folderKind reports whether Windows treats the entry as a directory: a directory, or a link created for a
+// directory.
 func (e entry) folderKind() bool { return e.attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0 }
 
-// folder reports whether the entry is a true folder.
+// folder reports whether the entry is a directory and not a link.
 func (e entry) folder() bool { return e.folderKind() && !e.link() }
 
-// describe is host.Files.Stat.
+// describe implements host.Files.Stat.
 func describe(path drivePath) (host.FileInfo, error) {
 	found, err := findEntry(path)
 	if err != nil {
@@ -112,7 +113,8 @@ func describe(path drivePath) (host.FileInfo, error) {
 	return info, complete(path, &info)
 }
 
-// complete adds facts that need a handle. Without access, or if the file is locked, the facts from the folder remain.
+// complete adds the facts that need a handle. If access is denied or the file is locked, the facts from the
+// directory remain.
 func complete(path drivePath, info *host.FileInfo) error {
 	handle, err := openEntry(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL, shareAll)
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
@@ -134,14 +136,14 @@ func complete(path drivePath, info *host.FileInfo) error {
 	return err
 }
 
-// fault wraps the error of a file operation with the operation, the path and what it means.
+// fault wraps the error of a file operation with the operation, the path and the host error.
 func fault(op, path string, err error) error {
 	if err == nil {
 		return nil
 	}
 	var known *fs.PathError
 	if errors.As(err, &known) {
-		path, err = known.Path, known.Err // of the library, which may name a file further down
+		path, err = known.Path, known.Err // from the standard library, possibly for a file in a subdirectory
 	}
 	var code syscall.Errno
 	var classified meaningful

@@ -15,7 +15,7 @@ const (
 	itemFetched   nextOutcome = iota
 	lastFetched               // and no item follows
 	listEnded                 // without an item
-	listTruncated             // items that remain could not be read
+	listTruncated             // the rest could not be read
 )
 
 // classifyNext returns the outcome of a call of IEnumVARIANT.Next. Only S_FALSE ends a list. A failure, and a success

@@ -7,9 +7,9 @@ import (
 	"github.com/go-ole/go-ole"
 )
 
-// visitItems calls visit for each item of a collection of COM objects, and releases the item afterwards. A collection
-// that cannot be read completely is an error: oleutil.ForEach takes a failure of IEnumVARIANT.Next for the end of the
-// list. describe adds the meaning of a code to an error of COM.
+// visitItems calls visit for each item of a collection of COM objects, and releases the item afterwards. A
+// collection that cannot be read completely is an error, unlike in oleutil.ForEach, which treats a failure of
+// IEnumVARIANT.Next as the end of the list. The function describe adds the meaning of a code to a COM error.
 //
 //	collection: get _NewEnum (DISPID_NEWENUM): VT_UNKNOWN or VT_DISPATCH that has IEnumVARIANT
 //	HRESULT IEnumVARIANT::Next(ULONG celt, VARIANT *rgVar, ULONG *pCeltFetched)
@@ -30,7 +30,8 @@ func visitItems(collection *ole.IDispatch, describe func(error) error, visit fun
 	}
 }
 
-// visitNext reads the next item and visits it. It returns a failure of the list apart from an error of visit.
+// visitNext reads the next item and calls visit with it. A failure of the list and an error of visit are returned
+// separately.
 func visitNext(items *ole.IEnumVARIANT, visit func(item *ole.VARIANT) error) (_ nextOutcome, failure, _ error) {
 	item, fetched, failure := items.Next(1)
 	defer item.Clear() //nolint:errcheck // only a reference
@@ -47,7 +48,7 @@ func visitNext(items *ole.IEnumVARIANT, visit func(item *ole.VARIANT) error) (_ 
 	return outcome, nil, nil
 }
 
-// nextStatus returns the HRESULT of IEnumVARIANT.Next. go-ole returns each but S_OK as an error.
+// nextStatus returns the HRESULT of IEnumVARIANT.Next. go-ole returns every status except S_OK as an error.
 func nextStatus(err error) uint32 {
 	var failure *ole.OleError
 	if errors.As(err, &failure) {
@@ -56,7 +57,7 @@ func nextStatus(err error) uint32 {
 	return statusOK
 }
 
-// openEnumerator returns the enumerator of a collection. The caller releases it.
+// openEnumerator returns the enumerator of a collection. The caller must release it.
 func openEnumerator(collection *ole.IDispatch) (*ole.IEnumVARIANT, error) {
 	value, err := collection.GetProperty("_NewEnum")
 	if err != nil {

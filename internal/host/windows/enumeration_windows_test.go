@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Codes with which WMI and the firewall fail in the middle of a list.
+// Codes of WMI and firewall failures in the middle of a list.
 var listFailures = map[string]int{
 	"access denied": codeWMIAccessDenied, "Defender was stopped": codeServiceStopped, "invalid class": 0x80041010,
 }
@@ -63,7 +63,7 @@ func TestExclusionsThatCannotBeReadAfterAChange(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), hexCode(code)) {
 				t.Errorf("got error %v", err)
 			}
-			// The caller takes these for proof that nothing has changed.
+			// The caller treats these errors as evidence that nothing has changed.
 			if errors.Is(err, host.ErrRefused) || errors.Is(err, host.ErrNoAntivirus) {
 				t.Errorf("%v reads as a refusal, but the exclusion was added", err)
 			}

@@ -1,7 +1,8 @@
 //go:build windows
 
-// The machine-wide environment is a registry key, as Windows documents it; there is no call for it. Programs with a
-// window learn of a change by WM_SETTINGCHANGE. The service control manager does not: services see it after a reboot.
+// Windows documents the machine-wide environment as a registry key and has no API for it. Programs with a window
+// receive changes by WM_SETTINGCHANGE. The service control manager does not, so services see a change after a
+// reboot.
 
 package windows
 
@@ -18,12 +19,12 @@ import (
 
 const environmentKey = `SYSTEM\CurrentControlSet\Control\Session Manager\Environment`
 
-// environment is host.Environment.
+// environment implements host.Environment.
 type environment struct{}
 
 var errVariableName = errors.New("the name of the environment variable is not allowed")
 
-// Get returns all variables. References to others (%SystemRoot%) stand as they are.
+// Get returns all variables. References to other variables (%SystemRoot%) are not resolved.
 func (environment) Get(ctx context.Context) (map[string]string, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -42,7 +43,7 @@ func (environment) Get(ctx context.Context) (map[string]string, error) {
 		value, _, err := key.GetStringValue(name)
 		switch {
 		case errors.Is(err, registry.ErrUnexpectedType), errors.Is(err, registry.ErrNotExist):
-			continue // no variable, or gone meanwhile
+			continue // not a variable, or deleted in the meantime
 		case err != nil:
 			return nil, fmt.Errorf("read environment variable %s: %w", name, err)
 		}
@@ -51,8 +52,9 @@ func (environment) Get(ctx context.Context) (map[string]string, error) {
 	return values, nil
 }
 
-// Set makes or changes a variable. One that is there keeps the case of its name and whether references in it are
-// resolved; in a new one they are not, so that a percent sign in a proxy's password means itself.
+// Set creates or changes a variable. An existing variable keeps the case of its name and the type, which determines
+// whether references are resolved. References in a new variable are not resolved, so that a percent sign in a proxy
+// password remains literal.
 func (environment) Set(ctx context.Context, name, value string) error {
 	if name == "" || strings.ContainsAny(name, "=\x00") {
 		return fmt.Errorf("set environment variable %q: %w", name, errVariableName)
@@ -69,7 +71,7 @@ func (environment) Set(ctx context.Context, name, value string) error {
 	})
 }
 
-// Unset takes a variable away.
+// Unset deletes a variable.
 func (environment) Unset(ctx context.Context, name string) error {
 	return changeEnvironment(ctx, "remove environment variable "+name, func(key registry.Key) (bool, error) {
 		err := key.DeleteValue(name)
@@ -80,7 +82,8 @@ func (environment) Unset(ctx context.Context, name string) error {
 	})
 }
 
-// changeEnvironment does a change, which reports whether it changed anything.
+// changeEnvironment runs change and broadcasts a modification. The function change reports whether it has modified
+// the environment.
 func changeEnvironment(ctx context.Context, what string, change func(registry.Key) (bool, error)) error {
 	err := await(ctx, func() error {
 		key, err := openEnvironment(registry.QUERY_VALUE | registry.SET_VALUE)
@@ -119,8 +122,8 @@ const (
 	announcePatience = 1000   // milliseconds for each window
 )
 
-// announceEnvironment tells programs with a window of the change. That none hears it is no error: on a server there is
-// often none.
+// announceEnvironment notifies programs with a window of the change. Missing receivers are no error, because a
+// server often has none.
 func announceEnvironment() {
 	send := windows.NewLazySystemDLL("user32.dll").NewProc("SendMessageTimeoutW")
 	area, err := windows.UTF16PtrFromString("Environment")

@@ -2,11 +2,11 @@ package windows
 
 import "github.com/windows-machine-config/wmco/internal/host"
 
-// Win32 error codes of the service control manager and the registry that callers tell apart.
+// Win32 error codes of the service control manager and the registry that callers distinguish.
 const (
 	codeBusy                    = 170  // ERROR_BUSY
 	codeServiceDoesNotExist     = 1060 // ERROR_SERVICE_DOES_NOT_EXIST
-	codeServiceSpecific         = 1066 // ERROR_SERVICE_SPECIFIC_ERROR: the service has an exit code of its own
+	codeServiceSpecific         = 1066 // ERROR_SERVICE_SPECIFIC_ERROR: the service has its own exit code
 	codeServiceDependencyFail   = 1068 // ERROR_SERVICE_DEPENDENCY_FAIL
 	codeServiceMarkedForDelete  = 1072 // ERROR_SERVICE_MARKED_FOR_DELETE
 	codeServiceExists           = 1073 // ERROR_SERVICE_EXISTS
@@ -15,7 +15,7 @@ const (
 	codeServiceDuplicateDisplay = 1078 // ERROR_DUPLICATE_SERVICE_NAME
 )
 
-// errorMeaning is what a Win32 error code means to callers; nil when they do not tell it apart.
+// errorMeaning returns the host error for a Win32 error code, or nil if callers do not distinguish the code.
 func errorMeaning(code uint32) error {
 	switch code {
 	case codeServiceDoesNotExist:
@@ -30,11 +30,11 @@ func errorMeaning(code uint32) error {
 	return fileErrorMeaning(code)
 }
 
-// meaningful is an error in Windows' words that errors.Is also finds under its meaning.
+// meaningful is an error with the message of Windows that also matches a host error in errors.Is.
 type meaningful struct {
 	error
 	means error
 }
 
-// Unwrap lets errors.Is find both.
+// Unwrap returns both errors for errors.Is.
 func (e meaningful) Unwrap() []error { return []error{e.error, e.means} }

@@ -7,23 +7,25 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// errLogChanged is ERROR_EVENTLOG_FILE_CHANGED (1503): the log was cleared since the last call. Its handle reads nothing
-// any more; a new one reads the log from its newest event.
+// errLogChanged is ERROR_EVENTLOG_FILE_CHANGED (1503): the log was cleared since the last call. The old handle reads
+// no more events. A new handle reads the log from its newest event.
 var errLogChanged = errors.New("the log was cleared")
 
-// maxLogReads is the maximum number of times that one read opens a log, which other programs may clear meanwhile.
+// maxLogReads is the maximum number of times that one read opens a log, because other programs may clear the log
+// repeatedly.
 const maxLogReads = 4
 
 // logReader is an open event log.
 type logReader interface {
-	// next returns the next records, the newest first, and none after the oldest. The caller may keep them until the next
-	// call.
+	// next returns the next records, newest first, and no records after the oldest. The records are valid until the
+	// next call.
 	next() ([]byte, error)
 	close()
 }
 
-// readBatches delivers the events of a log until deliver returns false. If the log is cleared meanwhile, readBatches
-// continues with the events since then: it opens the log again, maxLogReads times at most, and delivers no event twice.
+// readBatches delivers the events of a log until deliver returns false. If the log is cleared in the meantime,
+// readBatches continues with the events since then: it opens the log again, at most maxLogReads times, and delivers
+// no event twice.
 func readBatches(open func() (logReader, error), deliver func([]host.LoggedEvent) (more bool)) error {
 	seen := map[recordKey]bool{}
 	var err error

@@ -10,13 +10,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// clearedLog is an event log that is cleared while it is read.
+// clearedLog is an event log that is cleared during a read.
 type clearedLog struct {
-	contents [][]uint32 // the numbers of the records, the newest first, each time that the log is opened
-	clears   int        // how many handles fail after their first record
+	contents [][]uint32 // numbers of the records, newest first, for each opening of the log
+	clears   int        // number of handles that fail after their first record
 	opened   int
 	closed   int
-	failure  error // of each call, instead
+	failure  error // error of each call instead of records
 }
 
 type clearedHandle struct {

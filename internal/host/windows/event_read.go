@@ -20,7 +20,8 @@ const (
 	errorLogFileChanged = windows.Errno(1503)
 	// sequentialBackwards is EVENTLOG_SEQUENTIAL_READ | EVENTLOG_BACKWARDS_READ.
 	sequentialBackwards = 0x1 | 0x8
-	// recordLimit is the largest buffer that ReadEventLogW takes, in bytes, and holds any record.
+	// recordLimit is the maximum size of a buffer for ReadEventLogW, in bytes. A buffer of this size holds any
+	// record.
 	recordLimit = 0x7ffff
 )
 
@@ -31,9 +32,9 @@ var (
 	closeEventLog = advapi32.NewProc("CloseEventLog")
 )
 
-// Read goes through the events of a log, the newest first.
+// Read calls each for the events of a log, newest first.
 func (eventLog) Read(ctx context.Context, log string, each func(host.LoggedEvent) bool) error {
-	// Windows opens the log Application in place of one that it does not have.
+	// For an unknown log, Windows opens the log Application instead.
 	if log != "Application" && log != "System" {
 		return fmt.Errorf("read the event log %q: %w", log, host.ErrNotExist)
 	}
@@ -61,8 +62,8 @@ func (eventLog) Read(ctx context.Context, log string, each func(host.LoggedEvent
 	}
 }
 
-// readLog sends the events of a log to batches until its end, or until gone is closed. It reads no further before the
-// receiver has handled a batch.
+// readLog sends the events of a log to batches until the log ends or gone is closed. The next batch is read only
+// after the receiver has handled the previous batch.
 func readLog(log string, batches chan<- []host.LoggedEvent, handled, gone <-chan struct{}) error {
 	return readBatches(func() (logReader, error) { return openLog(log) }, func(batch []host.LoggedEvent) bool {
 		select {
@@ -79,7 +80,7 @@ func readLog(log string, batches chan<- []host.LoggedEvent, handled, gone <-chan
 	})
 }
 
-// openedLog is a logReader of Windows.
+// openedLog implements logReader with Windows.
 type openedLog struct {
 	handle uintptr
 	buffer []byte

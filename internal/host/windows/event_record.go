@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// eventRecord is the fixed part of an EVENTLOGRECORD; the source and the computer's name follow it.
+// eventRecord is the fixed part of an EVENTLOGRECORD. The source and the computer name follow.
 type eventRecord struct {
 	Length, Reserved, Number, Generated, Written, ID uint32
 	Type, Strings, Category, Flags                   uint16
@@ -20,12 +20,13 @@ type eventRecord struct {
 	SIDLength, SIDOffset, DataLength, DataOffset     uint32
 }
 
-// recordKey identifies a record of an event log by its content, number and time included. The number alone does not: a
-// cleared log may count from 1 again.
+// recordKey identifies a record of an event log by its content, including the number and the time. The number alone
+// is not unique, because a cleared log may count from 1 again.
 type recordKey [sha256.Size]byte
 
-// parseEvents reads the records that one call of ReadEventLog has given, except those that were seen before, and adds
-// them to seen. The message of an event are its strings: the text around them is in a file of the event's source.
+// parseEvents parses the records that one call of ReadEventLog returned. Records in seen are skipped, and other
+// records are added to seen. The message of an event consists of its strings, because the surrounding text is in a
+// file of the event source.
 func parseEvents(records []byte, seen map[recordKey]bool) ([]host.LoggedEvent, error) {
 	var events []host.LoggedEvent
 	for len(records) > 0 {
@@ -54,7 +55,7 @@ func parseEvents(records []byte, seen map[recordKey]bool) ([]host.LoggedEvent, e
 	return events, nil
 }
 
-// levelOf is the level of a type of event. Those of audits, which these logs do not have, count as information.
+// levelOf returns the level for an event type. Audit types, which these logs do not contain, count as information.
 func levelOf(kind uint16) host.EventLevel {
 	switch kind {
 	case eventError:
@@ -65,7 +66,7 @@ func levelOf(kind uint16) host.EventLevel {
 	return host.EventInformation
 }
 
-// texts joins so many strings, each of which ends with a zero.
+// texts joins the given number of NUL-terminated strings.
 func texts(data []byte, count int) string {
 	var list []string
 	for range count {
@@ -77,7 +78,7 @@ func texts(data []byte, count int) string {
 	return strings.Join(list, "; ")
 }
 
-// nextText returns the UTF-16 text up to the first zero, and what follows that.
+// nextText returns the UTF-16 text up to the first NUL, and the data behind the NUL.
 func nextText(data []byte) (text string, rest []byte) {
 	var units []uint16
 	for len(data) > 1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// recorded returns an event as ReadEventLog returns it. Its number is its ID.
+// recorded returns an event in the format of ReadEventLog. The record number is the event ID.
 func recorded(source string, kind uint16, id uint32, at time.Time, strings ...string) []byte {
 	return numbered(id, source, kind, id, at, strings...)
 }
@@ -22,7 +22,7 @@ func numbered(number uint32, source string, kind uint16, id uint32, at time.Time
 	var rest bytes.Buffer
 	text := func(s string) {
 		for _, unit := range append(utf16.Encode([]rune(s)), 0) {
-			_ = binary.Write(&rest, binary.LittleEndian, unit) // memory takes it
+			_ = binary.Write(&rest, binary.LittleEndian, unit) // writes to memory do not fail
 		}
 	}
 	r := eventRecord{Number: number, Generated: uint32(at.Unix()), ID: id, Type: kind, Strings: uint16(len(strings))}
@@ -79,6 +79,6 @@ func TestADamagedRecordOfTheEventLogIsAnError(t *testing.T) {
 func FuzzParseEvents(f *testing.F) {
 	f.Add(recorded("EventLog", eventError, 1, time.Unix(0, 0), "text"))
 	f.Fuzz(func(_ *testing.T, records []byte) {
-		_, _ = parseEvents(records, map[recordKey]bool{}) // it ends, and does not crash
+		_, _ = parseEvents(records, map[recordKey]bool{}) // it must end without a panic
 	})
 }

@@ -11,10 +11,10 @@ import (
 
 // Limits of an event.
 const (
-	// maxEventUnits is the longest text of an event, in UTF-16 units (ReportEvent, parameter lpStrings).
+	// maxEventUnits is the maximum length of an event text, in UTF-16 units (ReportEvent, parameter lpStrings).
 	maxEventUnits = 31839
-	// maxEventID is the highest ID that the message file of eventcreate.exe has, which sources without a message file of
-	// their own use.
+	// maxEventID is the maximum ID in the message file of eventcreate.exe, which sources without their own message
+	// file use.
 	maxEventID = 1000
 )
 
@@ -27,7 +27,7 @@ const (
 
 var errEvent = errors.New("the parameter is incorrect")
 
-// checkEvent returns the type of an event that can be written.
+// checkEvent returns the Windows type of an event, or an error if the event cannot be written.
 func checkEvent(event host.Event) (uint16, error) {
 	if event.Source == "" || strings.ContainsAny(event.Source, "\\\x00") || event.ID < 1 || event.ID > maxEventID {
 		return 0, fmt.Errorf("%w (source %q, ID %d)", errEvent, event.Source, event.ID)
@@ -43,8 +43,8 @@ func checkEvent(event host.Event) (uint16, error) {
 	return 0, fmt.Errorf("%w (level %q)", errEvent, event.Level)
 }
 
-// eventText returns a message as the event log takes it: without NUL, not too long, and with a blank between a percent
-// sign and a digit, which the viewer would take for the place of another text.
+// eventText returns a message in the form required by the event log: without NUL and limited in length. It inserts a
+// blank between a percent sign and a digit, because Event Viewer would replace that sequence by another text.
 func eventText(message string) []uint16 {
 	message = strings.ReplaceAll(message, "\x00", " ")
 	var b strings.Builder

@@ -1,8 +1,8 @@
 //go:build windows
 
-// Events are written with RegisterEventSource and ReportEvent to the log Application. A source is a registry key that
-// names a file with its messages; ours use that of Windows' own eventcreate.exe, whose messages are the text and
-// nothing else.
+// Events are written with RegisterEventSource and ReportEvent to the log Application. A source is a registry key
+// that names a message file. The operator's sources use the message file of Windows' own eventcreate.exe, with
+// messages that contain only the text.
 
 package windows
 
@@ -19,10 +19,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// applicationLogKey has one key for each source of the log.
+// applicationLogKey contains one key for each source of the log.
 const applicationLogKey = `SYSTEM\CurrentControlSet\Services\EventLog\Application`
 
-// eventLog is host.EventLog.
+// eventLog implements host.EventLog.
 type eventLog struct{}
 
 // Report writes an event.
@@ -69,7 +69,7 @@ func (eventLog) KnowsSource(ctx context.Context, source string) (bool, error) {
 	return true, nil
 }
 
-// AddSource makes the source known.
+// AddSource registers the source.
 func (l eventLog) AddSource(ctx context.Context, source string) error {
 	known, err := l.KnowsSource(ctx, source)
 	if err != nil {
@@ -84,7 +84,7 @@ func (l eventLog) AddSource(ctx context.Context, source string) error {
 	return nil
 }
 
-// RemoveSource makes Windows forget the source.
+// RemoveSource unregisters the source.
 func (eventLog) RemoveSource(ctx context.Context, source string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -99,7 +99,7 @@ func (eventLog) RemoveSource(ctx context.Context, source string) error {
 	return nil
 }
 
-// checkSource refuses what would name a registry key elsewhere.
+// checkSource rejects names that would lead to another registry key.
 func checkSource(source string) error {
 	if source == "" || strings.ContainsAny(source, "\\\x00") {
 		return errEvent

@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// exclusionProperty returns the property of MSFT_MpPreference that has the exclusions of a kind, and the parameter of
-// its methods.
+// exclusionProperty returns the name of the MSFT_MpPreference property, and of the method parameter, for exclusions
+// of a kind.
 func exclusionProperty(kind host.ExclusionKind) (string, error) {
 	switch kind {
 	case host.ExcludeProcess:
@@ -20,11 +20,11 @@ func exclusionProperty(kind host.ExclusionKind) (string, error) {
 	return "", fmt.Errorf("there are no exclusions of kind %q", kind)
 }
 
-// hiddenExclusions begins what Defender shows in the place of its exclusions, as their only value, when a policy hides
-// them (HideExclusionsFromLocalAdmins). No path begins so.
+// hiddenExclusions is the prefix of the only value that Defender returns if a policy hides the exclusions
+// (HideExclusionsFromLocalAdmins). No path has this prefix.
 const hiddenExclusions = "N/A:"
 
-// exclusionsOf returns the exclusions in a property's values.
+// exclusionsOf returns the exclusions in the values of a property.
 func exclusionsOf(kind host.ExclusionKind, values []string) ([]host.Exclusion, error) {
 	if i := slices.IndexFunc(values, func(value string) bool {
 		return strings.HasPrefix(value, hiddenExclusions)
@@ -38,14 +38,14 @@ func exclusionsOf(kind host.ExclusionKind, values []string) ([]host.Exclusion, e
 	return list, nil
 }
 
-// Codes of WMI and Defender that callers tell apart.
+// Codes of WMI and Defender that callers distinguish.
 const (
 	codeWMIAccessDenied = 0x80041003 // WBEM_E_ACCESS_DENIED
-	codeDefenderDenied  = 0x80070005 // E_ACCESSDENIED: Defender does not let anybody change this
-	codeServiceStopped  = 0x800106ba // ERROR_MP_SERVICE_NOT_RUNNING: Defender was stopped meanwhile
+	codeDefenderDenied  = 0x80070005 // E_ACCESSDENIED: Defender denies the change
+	codeServiceStopped  = 0x800106ba // ERROR_MP_SERVICE_NOT_RUNNING: Defender was stopped in the meantime
 )
 
-// wmiMeaning is what a code of WMI or Defender means to callers; nil when they do not tell it apart.
+// wmiMeaning returns the host error for a code of WMI or Defender, or nil if callers do not distinguish the code.
 func wmiMeaning(code uint32) error {
 	switch code {
 	case codeWMIAccessDenied, codeDefenderDenied:

@@ -15,33 +15,35 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// features is host.Features on the DISM API (dismapi.dll, on every Windows Server with desktop or core), which is what
-// dism.exe and Install-WindowsFeature end in. It prints nothing and has no console progress that could fail in an SSH
-// session without a screen buffer. Its log is %windir%\Logs\DISM\dism.log.
+// features implements host.Features with the DISM API (dismapi.dll, on every Windows Server with desktop or core),
+// which dism.exe and Install-WindowsFeature also use. The API prints nothing and has no console progress, which
+// could fail in an SSH session without a screen buffer. The log is %windir%\Logs\DISM\dism.log.
 //
 // Each operation calls, on one thread in COM's multithreaded apartment:
 //
 //	HRESULT DismInitialize(int LogLevel = 1, PCWSTR LogFilePath = NULL, PCWSTR ScratchDirectory = NULL)
-//	HRESULT DismOpenSession(PCWSTR ImagePath = L"DISM_{53BFAE52-B167-4E2F-A258-0A37B57FF845}", PCWSTR WindowsDirectory = NULL,
-//	                        PCWSTR SystemDrive = NULL, UINT *Session)
+//	HRESULT DismOpenSession(PCWSTR ImagePath = L"DISM_{53BFAE52-B167-4E2F-A258-0A37B57FF845}",
+//	                        PCWSTR WindowsDirectory = NULL, PCWSTR SystemDrive = NULL, UINT *Session)
 //	HRESULT DismGetFeatureInfo(UINT Session, PCWSTR FeatureName, PCWSTR Identifier = NULL, int PackageIdentifier = 0,
 //	                           DismFeatureInfo **FeatureInfo)
 //	HRESULT DismEnableFeature(UINT Session, PCWSTR FeatureName, PCWSTR Identifier = NULL, int PackageIdentifier = 0,
-//	                          BOOL LimitAccess = FALSE, PCWSTR *SourcePaths = NULL, UINT SourcePathCount = 0, BOOL EnableAll = TRUE,
+//	                          BOOL LimitAccess = FALSE, PCWSTR *SourcePaths = NULL, UINT SourcePathCount = 0,
+//	                          BOOL EnableAll = TRUE,
 //	                          HANDLE CancelEvent, DISM_PROGRESS_CALLBACK Progress = NULL, PVOID UserData = NULL)
-//	HRESULT DismDisableFeature(UINT Session, PCWSTR FeatureName, PCWSTR PackageName = NULL, BOOL RemovePayload = FALSE,
+//	HRESULT DismDisableFeature(UINT Session, PCWSTR FeatureName, PCWSTR PackageName = NULL,
+//	                           BOOL RemovePayload = FALSE,
 //	                           HANDLE CancelEvent, DISM_PROGRESS_CALLBACK Progress = NULL, PVOID UserData = NULL)
 //	HRESULT DismGetLastErrorMessage(DismString **ErrorMessage)    after a failure; struct { PCWSTR Value; }
-//	HRESULT DismDelete(void *DismStructure)                       for what DismGetFeatureInfo and DismGetLastErrorMessage gave
+//	HRESULT DismDelete(void *DismStructure)                       after DismGetFeatureInfo and DismGetLastErrorMessage
 //	HRESULT DismCloseSession(UINT Session)
 //	HRESULT DismShutdown(void)
 //
 // CancelEvent is a manual-reset event that is set when ctx is done.
 type features struct{}
 
-// dismFeatureInfo is DismFeatureInfo of dismapi.h up to what is read here. The header packs its structures to one byte,
-// so on 64 bits the fields lie at: FeatureName 0, FeatureState 8, DisplayName 12, Description 20, RestartRequired 28,
-// CustomProperty 32, CustomPropertyCount 40; 44 bytes in all.
+// dismFeatureInfo is the part of DismFeatureInfo in dismapi.h that the agent reads. The header packs its structures
+// to one byte. The 64-bit offsets are: FeatureName 0, FeatureState 8, DisplayName 12, Description 20,
+// RestartRequired 28, CustomProperty 32, CustomPropertyCount 40; 44 bytes in total.
 type dismFeatureInfo struct {
 	name  *uint16
 	state dismState
@@ -52,13 +54,13 @@ const (
 	dismLogErrorsWarnings = 1
 )
 
-// dism is dismapi.dll. A process may initialize it only once at a time.
+// dism is dismapi.dll. A process may initialize DISM only once at a time.
 var dism = struct {
 	sync.Mutex
 	library *windows.LazyDLL
 }{library: windows.NewLazySystemDLL("dismapi.dll")}
 
-// State asks DISM; opening its session takes some seconds.
+// State queries DISM. Opening a DISM session takes some seconds.
 func (features) State(ctx context.Context, name string) (host.FeatureState, error) {
 	state, err := inDISM(ctx, func(s dismSession) (host.FeatureState, error) { return s.state(name) })
 	if err != nil {
@@ -67,7 +69,7 @@ func (features) State(ctx context.Context, name string) (host.FeatureState, erro
 	return state, nil
 }
 
-// Enable turns a feature on, with all that it needs (EnableAll).
+// Enable enables a feature with all its dependencies (EnableAll).
 func (features) Enable(ctx context.Context, name string) error {
 	err := changeFeature(ctx, name, dismChange{host.FeatureEnabled, host.FeatureEnablePending, dismSession.enable})
 	if err != nil {
@@ -76,7 +78,7 @@ func (features) Enable(ctx context.Context, name string) error {
 	return nil
 }
 
-// Disable turns a feature off and leaves its files on the disk.
+// Disable disables a feature and keeps its files on disk.
 func (features) Disable(ctx context.Context, name string) error {
 	err := changeFeature(ctx, name, dismChange{host.FeatureDisabled, host.FeatureDisablePending, dismSession.disable})
 	if err != nil {
@@ -85,14 +87,14 @@ func (features) Disable(ctx context.Context, name string) error {
 	return nil
 }
 
-// dismChange brings a feature to a state, over pending when that needs a restart.
+// dismChange changes a feature to the state wanted, or to pending until a required restart.
 type dismChange struct {
 	wanted, pending host.FeatureState
 	do              func(s dismSession, feature *uint16, cancel windows.Handle) error
 }
 
-// changeFeature makes a change. When ctx is done it tells DISM to stop and waits until DISM has: the feature's state is
-// then certain.
+// changeFeature applies a change. If ctx ends, it cancels the operation and waits until DISM has stopped, so that
+// the state of the feature is certain.
 func changeFeature(ctx context.Context, name string, change dismChange) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -106,10 +108,10 @@ func changeFeature(ctx context.Context, name string, change dismChange) error {
 	return err
 }
 
-// dismSession is a session with the running Windows.
+// dismSession is a DISM session with the running Windows.
 type dismSession uint32
 
-// inDISM runs do in a session, one at a time.
+// inDISM runs do in a session. Sessions run one at a time.
 func inDISM[T any](ctx context.Context, do func(dismSession) (T, error)) (T, error) {
 	if err := dism.library.Load(); err != nil {
 		return *new(T), fmt.Errorf("this Windows has no DISM API: %w", err)
@@ -168,7 +170,7 @@ func (s dismSession) disable(feature *uint16, cancel windows.Handle) error {
 	return dismCall("DismDisableFeature", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0, uintptr(cancel), 0, 0)
 }
 
-// change makes a change unless the feature is as wanted or on its way there.
+// change applies a change unless the feature already has the wanted or the pending state.
 func (s dismSession) change(ctx context.Context, name string, change dismChange) error {
 	now, err := s.state(name)
 	switch {
@@ -191,7 +193,7 @@ func (s dismSession) change(ctx context.Context, name string, change dismChange)
 	return change.do(s, feature, cancel)
 }
 
-// dismCall calls an entry point and turns a failure into a dismError with DISM's own message.
+// dismCall calls an entry point and returns a failure as a dismError with the message of DISM.
 //
 //go:uintptrescapes
 func dismCall(name string, arguments ...uintptr) error {
@@ -206,7 +208,7 @@ func dismCall(name string, arguments ...uintptr) error {
 	return nil
 }
 
-// dismMessage returns the message of the last failure on this thread; empty when there is none.
+// dismMessage returns the message of the last failure on this thread, or "".
 func dismMessage() string {
 	ask, free := dism.library.NewProc("DismGetLastErrorMessage"), dism.library.NewProc("DismDelete")
 	if ask.Find() != nil || free.Find() != nil {

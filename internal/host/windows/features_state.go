@@ -9,7 +9,7 @@ import (
 // dismState is DismPackageFeatureState of dismapi.h.
 type dismState uint32
 
-// States of a feature as DISM counts them.
+// DISM states of a feature.
 const (
 	dismNotPresent         dismState = 0
 	dismUninstallPending   dismState = 1
@@ -21,8 +21,8 @@ const (
 	dismPartiallyInstalled dismState = 7
 )
 
-// featureState maps a state of DISM. A feature whose files are not on the disk, or only in part, is off: to enable it
-// is what brings them.
+// featureState maps a DISM state. A feature with missing or incomplete files is disabled, because enabling also
+// installs the files.
 func featureState(state dismState) (host.FeatureState, error) {
 	switch state {
 	case dismUninstallPending:
@@ -40,18 +40,18 @@ func featureState(state dismState) (host.FeatureState, error) {
 // result is an HRESULT.
 type result uint32
 
-// Results of the DISM API that callers tell apart.
+// Results of the DISM API that callers distinguish.
 const (
 	resultOK                 result = 0
-	resultRestartNeeded      result = 3010       // ERROR_SUCCESS_REBOOT_REQUIRED, as it is
-	resultRestartNeededWin32 result = 0x80070BC2 // the same as an HRESULT, whose top bit says failure though it is none
+	resultRestartNeeded      result = 3010       // ERROR_SUCCESS_REBOOT_REQUIRED, not as an HRESULT
+	resultRestartNeededWin32 result = 0x80070BC2 // the same as an HRESULT, a success despite its failure bit
 	resultUnknownFeature     result = 0x800F080C // CBS_E_UNKNOWN_UPDATE: feature name is unknown
 	resultNotFound           result = 0x80070490 // HRESULT of ERROR_NOT_FOUND
 	resultElevationRequired  result = 0x800702E4 // HRESULT of ERROR_ELEVATION_REQUIRED
 	resultNoSource           result = 0x800F081F // CBS_E_SOURCE_MISSING
 	resultAccessDenied       result = 0x80070005 // E_ACCESSDENIED
 	resultRestartFirst       result = 0x800F082F // CBS_E_PENDING
-	resultCanceled           result = 0x800704C7 // the HRESULT by which Windows says that a call was canceled
+	resultCanceled           result = 0x800704C7 // HRESULT for a canceled call
 	resultAborted            result = 0x800704D3 // HRESULT of ERROR_REQUEST_ABORTED
 )
 
@@ -62,7 +62,7 @@ func (r result) failed() bool { return r&0x80000000 != 0 && r != resultRestartNe
 type dismError struct {
 	call    string // DismEnableFeature
 	result  result
-	message string // DISM's own words, in the language of Windows; may be empty
+	message string // message of DISM in the language of Windows; may be empty
 }
 
 // Error implements error.
@@ -80,7 +80,7 @@ func (e *dismError) Error() string {
 const enableAtConsole = "enable the feature at the console of the host, because Windows Update may refuse sessions of the SSH server, " +
 	"or use an image that has them"
 
-// hint is what to do next; empty when only the log knows.
+// hint returns the action for the administrator, or a reference to the log.
 func (e *dismError) hint() string {
 	switch {
 	case e.result == resultNoSource:
@@ -97,15 +97,15 @@ func (e *dismError) hint() string {
 	return `look at C:\Windows\Logs\DISM\dism.log on the host`
 }
 
-// lacksSource reports whether DISM may have failed to get the files of a feature. Windows Update, whose results are 0x8024xxxx,
-// refuses network logons, such as sessions of the SSH server with a key.
+// lacksSource reports whether DISM may have failed to download the files of a feature. Windows Update, with results
+// 0x8024xxxx, refuses network logons, such as sessions of the SSH server with a key.
 func (e *dismError) lacksSource() bool {
 	const facilityWindowsUpdate = 0x8024
 	return e.call == "DismEnableFeature" &&
 		(e.result == resultAccessDenied || e.result>>16 == facilityWindowsUpdate)
 }
 
-// Unwrap lets errors.Is find that there is no such feature.
+// Unwrap returns host.ErrNotExist for an unknown feature.
 func (e *dismError) Unwrap() error {
 	if e.result == resultUnknownFeature {
 		return host.ErrNotExist

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// dismAPI skips where Windows, or what stands for it, has no DISM API.
+// dismAPI skips the test on systems without the DISM API.
 func dismAPI(t *testing.T) {
 	t.Helper()
 	if err := dism.library.Load(); err != nil {

@@ -4,7 +4,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Win32 error codes of file operations that callers tell apart.
+// Win32 error codes of file operations that callers distinguish.
 const (
 	codeFileNotFound      = 2    // ERROR_FILE_NOT_FOUND
 	codePathNotFound      = 3    // ERROR_PATH_NOT_FOUND
@@ -22,7 +22,8 @@ const (
 	codeDiskQuotaExceeded = 1295 // ERROR_DISK_QUOTA_EXCEEDED
 )
 
-// fileErrorMeaning is what a Win32 error code of a file operation means to callers; nil when they do not tell it apart.
+// fileErrorMeaning returns the host error for a Win32 error code of a file operation, or nil if callers do not
+// distinguish the code.
 func fileErrorMeaning(code uint32) error {
 	switch code {
 	case codeFileNotFound, codePathNotFound, codeInvalidDrive:
@@ -37,8 +38,8 @@ func fileErrorMeaning(code uint32) error {
 	return nil
 }
 
-// passing reports whether a file operation may succeed a moment later: a virus scanner or an indexer looks at new files
-// for some milliseconds, and Windows then refuses to replace or remove them.
+// passing reports whether a file operation may succeed a moment later: virus scanners and indexers open new files
+// for some milliseconds, and Windows then refuses to replace or remove the files.
 func passing(code uint32) bool {
 	switch code {
 	case codeAccessDenied, codeSharingViolation, codeDeletePending, codeUserMappedFile:

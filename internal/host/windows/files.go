@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// files is host.Files on Win32. CreateFileW is called here and not os.Open, which would keep others from replacing the
-// file while it is read (it does not share it for deletion).
+// files implements host.Files with Win32. It calls CreateFileW instead of os.Open, which does not share the file for
+// deletion and would therefore prevent replacement of the file during a read.
 type files struct{}
 
 func (files) Stat(ctx context.Context, path string) (host.FileInfo, error) {
@@ -59,7 +59,7 @@ func (files) ReadDir(ctx context.Context, path string) ([]host.FileInfo, error) 
 	for _, each := range entries {
 		info, err := describe(p.child(each.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed meanwhile
+			continue // removed in the meantime
 		}
 		if err != nil {
 			return nil, fault("read", p.child(each.Name()).String(), err)
@@ -94,7 +94,7 @@ func (files) Write(ctx context.Context, path string, content io.Reader, options 
 	return fault("write", path, write(ctx, p, content, options))
 }
 
-// begin returns the start of every operation: nothing is done when ctx is done or the path is none.
+// begin starts every operation: it returns the parsed path, or an error if ctx is done or the path is invalid.
 func begin(ctx context.Context, op, path string) (drivePath, error) {
 	if err := context.Cause(ctx); err != nil {
 		return drivePath{}, &fs.PathError{Op: op, Path: path, Err: err}

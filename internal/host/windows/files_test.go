@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// folder returns an empty folder on the drive. What a test makes that others hold is gone when its process ends.
+// folder returns an empty directory on the drive. Files held by other processes are removed when their process ends.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(`C:\`, "wmco-files-test-") //nolint:usetesting // a short path, for tests of long ones
@@ -71,7 +71,7 @@ func readOnly(t *testing.T, path string) {
 	must(t, windows.SetFileAttributes(windows.StringToUTF16Ptr(path), windows.FILE_ATTRIBUTE_READONLY))
 }
 
-// links skips where Windows, or what stands for it, makes no symbolic links.
+// links skips the test on systems without symbolic links.
 func links(t *testing.T, dir string) {
 	t.Helper()
 	probe := filepath.Join(dir, "probe")
@@ -230,7 +230,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// TestIdle is a program that runs until its standard input ends; a test of its own only in a child process.
+// TestIdle runs in a child process until its standard input ends, and otherwise skips.
 func TestIdle(t *testing.T) {
 	if os.Getenv("WMCO_IDLE") == "" {
 		t.Skip("only as a child process of another test")

@@ -15,20 +15,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// firewall is host.Firewall on the COM API of Windows Defender Firewall (FirewallAPI.dll, in process), which the
-// firewall's console uses. Only IDispatch is called, by name, in the multithreaded apartment:
+// firewall implements host.Firewall with the COM API of Windows Defender Firewall (FirewallAPI.dll, in process),
+// which the console of the firewall also uses. All calls use IDispatch, by name, in the multithreaded apartment:
 //
 //	CoCreateInstance {E2B3C97F-6AE1-41AC-817A-F6F92166D7DD} (HNetCfg.FwPolicy2, INetFwPolicy2)
 //	  get Rules: VT_DISPATCH, INetFwRules
 //	INetFwRules
-//	  get _NewEnum: VT_UNKNOWN that answers to IEnumVARIANT; Next(1, ...) gives VT_DISPATCH, INetFwRule
+//	  get _NewEnum: VT_UNKNOWN with IEnumVARIANT; Next(1, ...) returns VT_DISPATCH, INetFwRule
 //	  Add(rule VT_DISPATCH), Remove(name VT_BSTR)
 //	CoCreateInstance {2C5BC43E-3369-4C33-AB0C-BE9469677AF4} (HNetCfg.FWRule, INetFwRule)
 //	  get and put Name, Description, LocalPorts: VT_BSTR (NULL is ""); Protocol, Direction, Action, Profiles: VT_I4;
 //	  Enabled: VT_BOOL
 //
-// Protocol is put before LocalPorts, which Windows refuses otherwise. Inbound rules of the same name are all replaced. Only
-// inbound rules for exactly one TCP or UDP port are listed.
+// Protocol is set before LocalPorts, because Windows rejects the reverse order. SetRule replaces all inbound rules
+// of the same name. Only inbound rules for exactly one TCP or UDP port are listed.
 type firewall struct{}
 
 func (firewall) Rules(ctx context.Context) ([]host.FirewallRule, error) {
@@ -75,7 +75,7 @@ func (firewall) DeleteRule(ctx context.Context, name string) error {
 	return nil
 }
 
-// openFirewall is INetFwPolicy2.Rules. The caller releases it.
+// openFirewall returns INetFwPolicy2.Rules. The caller must release the object.
 func openFirewall() (*ole.IDispatch, error) {
 	policy, err := createObject("{E2B3C97F-6AE1-41AC-817A-F6F92166D7DD}")
 	if err != nil {
@@ -89,7 +89,7 @@ func openFirewall() (*ole.IDispatch, error) {
 	return rules.ToIDispatch(), nil
 }
 
-// createObject makes an object of a COM class. The caller releases it.
+// createObject creates an object of a COM class. The caller must release the object.
 func createObject(class string) (*ole.IDispatch, error) {
 	object, err := ole.CreateInstance(ole.NewGUID(class), ole.IID_IUnknown)
 	if err != nil {
@@ -100,7 +100,7 @@ func createObject(class string) (*ole.IDispatch, error) {
 	return dispatch, comError(err)
 }
 
-// setRule makes the rule complete before it takes the old one's place.
+// setRule completes the new rule before it replaces the old rule.
 func setRule(p ruleProperties) error {
 	rules, err := openFirewall()
 	if err != nil {
@@ -138,9 +138,9 @@ func setRule(p ruleProperties) error {
 	return nil
 }
 
-// removeRules removes all inbound rules of a name, compared without case, and returns how many there were. Windows
-// removes by name, one rule at a time, and may choose any rule of that name, an outbound one, too. So each rule gets a
-// unique name first.
+// removeRules removes all inbound rules of a name, compared without case, and returns the number of removed rules.
+// Windows removes one rule per call by name and may choose any rule of that name, even an outbound rule. Therefore
+// each rule first gets a unique name.
 func removeRules(rules *ole.IDispatch, name string) (removed int, err error) {
 	var named []*ole.IDispatch
 	defer func() {
@@ -167,7 +167,7 @@ func removeRules(rules *ole.IDispatch, name string) (removed int, err error) {
 	return removed, err
 }
 
-// removeRule gives a rule a unique name and removes it by that.
+// removeRule renames a rule to a unique name and removes that name.
 func removeRule(rules, rule *ole.IDispatch, name string) error {
 	id, err := windows.GenerateGUID()
 	if err != nil {
@@ -210,7 +210,8 @@ func eachRule(rules *ole.IDispatch, do func(*ole.IDispatch) error) error {
 	})
 }
 
-// readRule reads a rule; of one that is not listed, no more than shows that. A Windows has some 500 rules.
+// readRule reads a rule. For unlisted rules, only the excluding properties are read, because Windows has about 500
+// rules.
 func readRule(rule *ole.IDispatch) (ruleProperties, error) {
 	r := propertyReader{object: rule}
 	p := ruleProperties{Direction: r.integer("Direction"), Protocol: r.integer("Protocol")}
@@ -222,7 +223,7 @@ func readRule(rule *ole.IDispatch) (ruleProperties, error) {
 	return p, r.err
 }
 
-// propertyReader reads an object's properties until one fails.
+// propertyReader reads properties of an object until a read fails.
 type propertyReader struct {
 	object *ole.IDispatch
 	err    error
@@ -256,8 +257,8 @@ func (r *propertyReader) truth(name string) bool {
 	return truth
 }
 
-// comError adds the code to an error of COM, which says no more than "exception occurred" when the method's own code is
-// inside.
+// comError adds the code to a COM error. If the code of the method is nested, the message of the error is only
+// "exception occurred".
 func comError(err error) error {
 	var failure *ole.OleError
 	if !errors.As(err, &failure) {

@@ -8,16 +8,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// sshPort is the port in the rules of a group policy that the operator needs.
+// sshPort is the port that the operator requires in the rules of a group policy.
 const sshPort = "22"
 
 // profilePolicy is the configuration of Windows Firewall for one profile.
 type profilePolicy struct {
-	merges  bool // rules of the machine are in force, besides those of the group policy
+	merges  bool // rules of the machine apply in addition to the rules of the group policy
 	filters bool // inbound connections need a rule
 }
 
-// sshBlockedProfiles returns the profiles in which only rules of the group policy are in force, none of which allows SSH.
+// sshBlockedProfiles returns the profiles that block SSH: only rules of the group policy apply, and no rule allows
+// SSH.
 func sshBlockedProfiles(policies map[host.FirewallProfiles]profilePolicy, rules []string) []host.FirewallProfiles {
 	var blocked []host.FirewallProfiles
 	for _, profile := range host.Profiles() {
@@ -30,10 +31,10 @@ func sshBlockedProfiles(policies map[host.FirewallProfiles]profilePolicy, rules 
 	return blocked
 }
 
-// allowsSSH reports whether a rule of a group policy allows SSH in a profile. The rule has the form of [MS-GPFAS] 2.2.2.19:
-// v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|Profile=Domain|LPort=22|Name=SSH|. A field that is absent matches
-// everything; one that occurs several times is a list. Rules for some addresses or interfaces count, because the operator's
-// address is not known here.
+// allowsSSH reports whether a rule of a group policy allows SSH in a profile. The rule has the format of [MS-GPFAS]
+// 2.2.2.19: v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|Profile=Domain|LPort=22|Name=SSH|. A missing field
+// matches everything, and a repeated field is a list. Rules for specific addresses or interfaces also count, because
+// the agent does not know the operator's address.
 func allowsSSH(rule string, profile host.FirewallProfiles) bool {
 	fields := map[string][]string{}
 	for field := range strings.SplitSeq(rule, "|") {
@@ -54,7 +55,7 @@ func allowsSSH(rule string, profile host.FirewallProfiles) bool {
 		matches("Profile", string(profile)) && matches("Svc", "sshd") && program && fields["Security"] == nil
 }
 
-// coversSSH reports whether a range of ports, as in 20-25, has that of SSH.
+// coversSSH reports whether a range of ports, such as 20-25, includes the SSH port.
 func coversSSH(ports string) bool {
 	low, high, isRange := strings.Cut(ports, "-")
 	port, portErr := strconv.Atoi(sshPort)

@@ -1,7 +1,7 @@
 //go:build windows
 
-// The firewall's group policy is read from the registry: no function of Windows returns it for the profiles that are not
-// active. [MS-GPFAS] 2.2.2 and 2.2.3 list the keys and values.
+// The group policy of the firewall is read from the registry, because no Windows function returns it for inactive
+// profiles. [MS-GPFAS] 2.2.2 and 2.2.3 list the keys and values.
 
 package windows
 
@@ -19,14 +19,14 @@ const (
 	localPolicyKey = `SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy`
 )
 
-// profileKeys are the keys of a profile, below that of the group policy and below that of the machine.
+// profileKeys contains the names of each profile's keys below the group policy key and the machine key.
 var profileKeys = map[host.FirewallProfiles]struct{ group, local string }{
 	host.ProfileDomain:  {"DomainProfile", "DomainProfile"},
 	host.ProfilePrivate: {"PrivateProfile", "StandardProfile"},
 	host.ProfilePublic:  {"PublicProfile", "PublicProfile"},
 }
 
-// readFirewallPolicy reads the profiles in which the group policy blocks SSH.
+// readFirewallPolicy determines the profiles that block SSH by group policy.
 func readFirewallPolicy(info *host.SystemInfo) error {
 	policies := map[host.FirewallProfiles]profilePolicy{}
 	for profile, keys := range profileKeys {
@@ -50,7 +50,8 @@ func readFirewallPolicy(info *host.SystemInfo) error {
 	return err
 }
 
-// readPolicy reads a number from the first key that has it. The default of all is 1. A value of another type is none.
+// readPolicy reads a number from the first key that contains it. The default of all numbers is 1. A value of another
+// type counts as missing.
 func readPolicy(name string, keys ...string) (bool, error) {
 	for _, path := range keys {
 		key, err := registry.OpenKey(registry.LOCAL_MACHINE, path, registry.QUERY_VALUE|registry.WOW64_64KEY)
@@ -72,7 +73,7 @@ func readPolicy(name string, keys ...string) (bool, error) {
 	return true, nil
 }
 
-// readPolicyRules reads the rules of the group policy.
+// readPolicyRules returns the rules of the group policy.
 func readPolicyRules() ([]string, error) {
 	const path = groupPolicyKey + `\FirewallRules`
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, path, registry.QUERY_VALUE|registry.WOW64_64KEY)

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// The keys are written out here as [MS-GPFAS] has them.
+// The keys are repeated here as documented in [MS-GPFAS].
 func TestTheFirewallsGroupPolicyIsRead(t *testing.T) {
 	const policy = `SOFTWARE\Policies\Microsoft\WindowsFirewall`
 	keys := []string{policy + `\DomainProfile`, policy + `\PrivateProfile`, policy + `\PublicProfile`, policy + `\FirewallRules`}

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Values of INetFwRule's properties (icftypes.h, netfw.h).
+// Values of INetFwRule properties (icftypes.h, netfw.h).
 const (
 	firewallTCP         = 6          // NET_FW_IP_PROTOCOL_TCP
 	firewallUDP         = 17         // NET_FW_IP_PROTOCOL_UDP
@@ -21,9 +21,9 @@ const (
 	firewallAllProfiles = 0x7FFFFFFF // NET_FW_PROFILE2_ALL
 )
 
-// ruleProperties are the properties of INetFwRule that a host.FirewallRule is made of. INetFwRule's name is the rule's
-// name; the display name lies in the description, since COM does not show the second name that PowerShell knows rules
-// by.
+// ruleProperties contains the INetFwRule properties of a host.FirewallRule. The name of INetFwRule is the name of
+// the rule. The display name is stored in the description, because COM does not expose the second name of a rule,
+// which PowerShell uses.
 type ruleProperties struct {
 	Name        string
 	Description string
@@ -35,7 +35,7 @@ type ruleProperties struct {
 	Profiles    int // bits
 }
 
-// rule returns the host.FirewallRule; false for rules of another kind: outbound ones, and those that are not for
+// rule returns the host.FirewallRule, and false for unlisted rules: outbound rules, and rules for anything but
 // exactly one TCP or UDP port.
 func (p ruleProperties) rule() (host.FirewallRule, bool) {
 	port, err := strconv.Atoi(p.LocalPorts)
@@ -49,12 +49,12 @@ func (p ruleProperties) rule() (host.FirewallRule, bool) {
 	}, true
 }
 
-// removalMark stands between a rule's name and a unique identifier in the name that the rule has while it is removed. If
-// the agent is killed in between, the rule stays in force under that name. It is listed by its original name, so that
-// the next removal finds it.
+// removalMark separates the original name of a rule from a unique identifier while the rule is being removed. If the
+// agent is killed in between, the rule stays active under the combined name. The rule is listed under the original
+// name, so that the next removal finds the rule.
 const removalMark = " (being removed by the windows-instance-config-daemon, "
 
-// removalName returns the unique name of a rule that is being removed.
+// removalName returns the unique name of a rule during its removal.
 func removalName(name, unique string) string { return name + removalMark + unique + ")" }
 
 // originalName returns the name of a rule before its removal began.
@@ -66,7 +66,7 @@ func originalName(name string) string {
 	return original
 }
 
-// propertiesOf returns the properties of a rule that can be set.
+// propertiesOf returns the properties of a rule, or an error if the rule is invalid.
 func propertiesOf(rule host.FirewallRule) (ruleProperties, error) {
 	p := ruleProperties{
 		Name: rule.Name, Description: rule.DisplayName, LocalPorts: strconv.Itoa(rule.LocalPort),
@@ -112,7 +112,7 @@ func decodeProfiles(bits int) host.FirewallProfiles {
 		}
 	}
 	if len(kinds) == 0 {
-		return host.AllProfiles // 0 is no value of Windows
+		return host.AllProfiles // Windows never returns 0
 	}
 	return host.ProfilesOf(kinds...)
 }

@@ -52,7 +52,7 @@ func TestFirewall(t *testing.T) {
 		must(t, err)
 		for _, change := range []func() error{
 			func() error { return firewall{}.SetRule(t.Context(), rule) },
-			func() error { return firewall{}.SetRule(t.Context(), rule) }, // which removes the former one
+			func() error { return firewall{}.SetRule(t.Context(), rule) }, // also removes the previous rule
 			func() error { return firewall{}.DeleteRule(t.Context(), rule.Name) },
 		} {
 			must(t, change())
@@ -85,7 +85,8 @@ func TestFirewall(t *testing.T) {
 	})
 }
 
-// addOutboundRule adds an outbound rule until the test ends, and returns a function that reports whether it is there.
+// addOutboundRule adds an outbound rule until the end of the test, and returns a function that reports whether the
+// rule exists.
 func addOutboundRule(t *testing.T, name string) (remains func() (bool, error), err error) {
 	each := func(do func(rules, rule *ole.IDispatch) error) error {
 		_, err := inCOM(context.Background(), func() (struct{}, error) {

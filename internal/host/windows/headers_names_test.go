@@ -2,8 +2,8 @@
 
 package windows
 
-// constantsOfWindows has the name in Windows' headers for each constant that has another one in the program. Several
-// are combined with "|".
+// constantsOfWindows maps the constants of the program to their names in Windows' headers if the names differ.
+// Several header names are combined with "|".
 var constantsOfWindows = map[string]string{
 	"abortIfHung":                     "SMTO_ABORTIFHUNG",
 	"actionCommand":                   "SC_ACTION_RUN_COMMAND",
@@ -128,7 +128,7 @@ var constantsOfWindows = map[string]string{
 	"workstation":                     "VER_NT_WORKSTATION",
 }
 
-// structuresOfWindows has the name in Windows' headers for each structure.
+// structuresOfWindows maps the structures of the program to their names in Windows' headers.
 var structuresOfWindows = map[string]string{
 	"dismFeatureInfo":                     "DismFeatureInfo",
 	"eventRecord":                         "EVENTLOGRECORD",
@@ -158,11 +158,11 @@ var structuresOfWindows = map[string]string{
 	"windows.SocketAddress":               "SOCKET_ADDRESS",
 }
 
-// firstFieldsOnly are the structures that end before those of Windows: Windows makes them, and the program reads only
-// what it has fields for.
+// firstFieldsOnly contains the structures with only the first fields of the Windows structure. Windows allocates
+// these structures, and the program reads only the declared fields.
 var firstFieldsOnly = map[string]bool{"dismFeatureInfo": true}
 
-// withoutRow has the constants, structures and functions for which lab/wine/headers has no row, and the reason.
+// withoutRow contains the constants, structures and functions without a row in lab/wine/headers, and the reason.
 var withoutRow = map[string]string{
 	"actionOwnRestart":                    "mingw-w64 10.0.0 lacks SC_ACTION_OWN_RESTART; 4 in the SDK's winsvc.h",
 	"allRights":                           "all bits, for rights that cannot be read; the program compares it with itself",

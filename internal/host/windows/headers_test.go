@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/headers"
 )
 
-// Values, layouts and numbers of arguments in the program agree with Windows' headers. headers_names_test.go has the
+// Values, layouts and argument counts in the program must match Windows' headers. headers_names_test.go contains the
 // names of both, and the reason for each value without a row.
 func TestTheProgramHasTheValuesOfWindowsHeaders(t *testing.T) {
 	c := comparison{t, factsByName(t), map[string]bool{}}
@@ -31,7 +31,7 @@ func TestTheProgramHasTheValuesOfWindowsHeaders(t *testing.T) {
 	}
 }
 
-// The rights in descriptors are pairs of letters.
+// SDDL encodes rights as pairs of letters.
 func TestRightsInDescriptorsAreThoseOfWindowsHeaders(t *testing.T) {
 	facts := factsByName(t)
 	rights := map[string]headers.Fact{}
@@ -67,15 +67,15 @@ func factsByName(t *testing.T) map[string]headers.Fact {
 	return facts
 }
 
-// comparison compares the program with the rows, and records which names of the lists it has used.
+// comparison compares the program with the rows and records the used names of the lists.
 type comparison struct {
 	*testing.T
 	facts  map[string]headers.Fact
 	listed map[string]bool
 }
 
-// find returns the row for a name of the program: under the name in a list, else under the same name without the package.
-// Without a row it reports an error, unless the list has a reason.
+// find returns the row for a name of the program: under its listed name, otherwise under the same name without the
+// package. A missing row is an error unless the list contains a reason.
 func (c comparison) find(kind, name string, list map[string]string) (headers.Fact, bool) {
 	header, ok := list[name]
 	if !ok {
@@ -96,7 +96,7 @@ func (c comparison) find(kind, name string, list map[string]string) (headers.Fac
 	return headers.Fact{}, false
 }
 
-// combine returns a row of several flags.
+// combine returns a row for several flags.
 func (c comparison) combine(header string) (headers.Fact, bool) {
 	combined := headers.Fact{Name: header, Number: new(uint64)}
 	for part := range strings.SplitSeq(header, "|") {
@@ -114,7 +114,7 @@ func (c comparison) compareConstants(p program) {
 	for _, name := range slices.Sorted(maps.Keys(p.constants)) {
 		value := p.constants[name]
 		if _, listed := constantsOfWindows[name]; !listed && value.Kind() == constant.String {
-			continue // names, paths in the registry and the like
+			continue // names, registry paths and similar texts
 		}
 		want, found := c.find("const", name, constantsOfWindows)
 		text := want.Value
@@ -163,7 +163,7 @@ func (c comparison) compareStructures(p program) {
 	}
 }
 
-// compareMethods compares the vtables of package ole, those that have rows.
+// compareMethods compares the vtables of package ole that have rows.
 func (c comparison) compareMethods(p program) {
 	compared := 0
 	for _, of := range slices.Sorted(maps.Keys(p.methods)) {

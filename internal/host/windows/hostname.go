@@ -1,8 +1,8 @@
 //go:build windows
 
-// The computer name is set with SetComputerNameEx in its form ComputerNamePhysicalDnsHostname, which sets the NetBIOS
-// name along with it. The name in force comes from GetComputerNameEx, the one that waits for a reboot from the
-// registry, where Windows keeps both. NetGetJoinInformation says whether the machine is a member of a domain.
+// SetComputerNameEx with ComputerNamePhysicalDnsHostname sets the computer name and the NetBIOS name.
+// GetComputerNameEx returns the current name. The name that waits for a reboot is read from the registry, where
+// Windows stores both. NetGetJoinInformation reports whether the machine is a member of a domain.
 
 package windows
 
@@ -19,7 +19,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// tcpipKey has the DNS host name: "Hostname" in force, "NV Hostname" from the next boot on.
+// tcpipKey contains the DNS host names: "Hostname" is the current name, and "NV Hostname" is the name after the next
+// boot.
 const tcpipKey = `SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`
 
 func readNames(info *host.SystemInfo) error {
@@ -34,13 +35,13 @@ func readNames(info *host.SystemInfo) error {
 	if err != nil {
 		return err
 	}
-	if !strings.EqualFold(next, info.HostName) { // another case alone is no other name, and no reason to restart
+	if !strings.EqualFold(next, info.HostName) { // a different case needs no restart
 		info.PendingHostName = next
 	}
 	return nil
 }
 
-// computerName asks for one form of the name; empty when there is none.
+// computerName returns one form of the name, or "" if the name is not set.
 func computerName(form uint32) (string, error) {
 	size := uint32(256)
 	for {
@@ -55,7 +56,7 @@ func computerName(form uint32) (string, error) {
 	}
 }
 
-// nextHostName returns the host name from the next boot on; empty when the registry does not tell.
+// nextHostName returns the host name after the next boot, or "" if the registry does not contain it.
 func nextHostName() (string, error) {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, tcpipKey, registry.QUERY_VALUE)
 	if err != nil {
@@ -69,11 +70,11 @@ func nextHostName() (string, error) {
 	return name, nil
 }
 
-// computerNamePhysicalDNSHostname is the form of COMPUTER_NAME_FORMAT that names the machine itself, not a cluster that
-// it is part of.
+// computerNamePhysicalDNSHostname is the COMPUTER_NAME_FORMAT value for the name of the machine itself, not of a
+// cluster that contains the machine.
 const computerNamePhysicalDNSHostname = 5
 
-// SetHostName sets the computer name from the next boot on.
+// SetHostName sets the computer name that applies from the next boot.
 func (system) SetHostName(ctx context.Context, name string) error {
 	if err := checkHostName(name); err != nil {
 		return fmt.Errorf("set computer name %q: %w", name, err)
@@ -98,8 +99,8 @@ func (system) SetHostName(ctx context.Context, name string) error {
 	return nil
 }
 
-// checkMembership refuses another name for a member of a domain: SetComputerNameEx would change it on the machine
-// alone, and the domain would not let the machine in under it.
+// checkMembership rejects a new name for a member of a domain. SetComputerNameEx would change the name only on the
+// machine, and the domain would reject the machine under the new name.
 func checkMembership(name string) error {
 	present, err := computerName(windows.ComputerNameDnsHostname)
 	if err != nil || strings.EqualFold(present, name) {

@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// layers is host.Layers: the calls of vmcompute.dll that containerd's snapshotter makes, plugins/snapshots/windows of
-// containerd.
+// layers implements host.Layers with the vmcompute.dll calls of containerd's snapshotter, plugins/snapshots/windows
+// of containerd.
 type layers struct{}
 
 func (layers) Destroy(ctx context.Context, folder string) error {
@@ -27,7 +27,7 @@ func (layers) Destroy(ctx context.Context, folder string) error {
 	}
 	err = await(ctx, func() error {
 		info, id := hcsshim.DriverInfo{HomeDir: filepath.Dir(folder)}, filepath.Base(folder)
-		// Both fail for a layer that is not mounted.
+		// Both calls fail for a layer that is not mounted.
 		unprepared, deactivated := hcsshim.UnprepareLayer(info, id), hcsshim.DeactivateLayer(info, id)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -13,9 +13,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// logs is host.Logs: CreateFileW with full sharing, a copy, and SetEndOfFile. A log cannot be renamed: its writer keeps
-// it open without FILE_SHARE_DELETE, as Go's programs do. A writer that opened it with FILE_APPEND_DATA alone writes at
-// whatever the end is, so it goes on at the beginning of the emptied file.
+// logs implements host.Logs with CreateFileW in full sharing mode, a copy, and SetEndOfFile. A log cannot be
+// renamed, because the writer keeps the file open without FILE_SHARE_DELETE, like Go programs. A writer with only
+// FILE_APPEND_DATA always appends at the current end, and therefore continues at the start of the truncated file.
 type logs struct{}
 
 func (logs) Rotate(ctx context.Context, path, to string) error {
@@ -46,27 +46,26 @@ func rotate(ctx context.Context, from, to drivePath) error {
 	if err == nil {
 		err = empty(ctx, log, to)
 	}
-	_ = log.Close() // nothing was written through it that could still fail
+	_ = log.Close() // a failed close cannot lose data
 	return err
 }
 
-// empty empties the log. Where that fails, as it does while a program has the log mapped into its memory, the copy
-// goes: the log still has every line, and the next try makes another copy.
+// empty truncates the log. If the truncation fails, for example because a program has mapped the log into memory,
+// empty deletes the copy: the log still has every line, and the next attempt creates another copy.
 func empty(ctx context.Context, log *os.File, rotated drivePath) error {
 	err := log.Truncate(0)
 	if err == nil {
 		return nil
 	}
 	err = fault("empty", log.Name(), err)
-	// Virus scanners look at new files for a moment, in which they cannot be deleted.
+	// Virus scanners open new files briefly and block their deletion.
 	if removeErr := removeAll(context.WithoutCancel(ctx), rotated); removeErr != nil {
 		err = errors.Join(err, fault("delete", rotated.String(), removeErr))
 	}
 	return err
 }
 
-// copyLog copies the log to a file that only now is made, for those who may use the log. It is whole and on the disk,
-// or it is not there.
+// copyLog copies the log to a new file with the same access. The copy is complete and on disk, or missing.
 func copyLog(ctx context.Context, log *os.File, to drivePath, access host.Access) error {
 	security, err := securityOf(access, false)
 	if err != nil {
@@ -81,13 +80,13 @@ func copyLog(ctx context.Context, log *os.File, to drivePath, access host.Access
 		err = rotated.Sync()
 	}
 	if err = errors.Join(err, rotated.Close()); err != nil {
-		_ = removeAll(context.WithoutCancel(ctx), to) // best effort: the copy has failed already
+		_ = removeAll(context.WithoutCancel(ctx), to) // best effort: the copy has already failed
 		return fault("write", to.String(), err)
 	}
 	return nil
 }
 
-// openFile opens a file, links followed.
+// openFile opens a file and follows links.
 func openFile(path drivePath, access, share, disposition uint32, security *windows.SecurityAttributes) (*os.File,
 	error) {
 	name, err := windows.UTF16PtrFromString(path.extended())

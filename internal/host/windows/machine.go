@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Machine types of an executable's header, in which IsWow64Process2 answers.
+// Machine types in the header of an executable, returned by IsWow64Process2.
 const (
 	machineI386  = 0x014c
 	machineAMD64 = 0x8664
 	machineARM64 = 0xaa64
 )
 
-// architecture returns a machine type in Go's words.
+// architecture returns the Go name of a machine type.
 func architecture(machine uint16) string {
 	switch machine {
 	case machineAMD64:
@@ -26,12 +26,13 @@ func architecture(machine uint16) string {
 	return fmt.Sprintf("machine type %#x", machine)
 }
 
-// bootID names a boot by its time as the clock stood then, in units of 100 ns since 1601.
+// bootID returns an identifier for a boot: the boot time according to the clock at that time, in units of 100 ns
+// since 1601.
 func bootID(bootTime int64, bias uint64) string { return fmt.Sprintf("%016x", uint64(bootTime)-bias) }
 
 var errHostName = errors.New("the format of the specified computer name is invalid: 1 to 63 letters, digits and hyphens, not digits alone")
 
-// checkHostName refuses what Windows refuses or warns of, as a name that DNS does not allow.
+// checkHostName rejects names that Windows rejects or warns about because DNS does not allow them.
 func checkHostName(name string) error {
 	if name == "" || len(name) > 63 || strings.HasPrefix(name, "-") || strings.HasSuffix(name, "-") ||
 		strings.Trim(name, "0123456789") == "" {

@@ -7,5 +7,5 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/metadata"
 )
 
-// newMetadata is host.Metadata over HTTP, on Winsock as package net uses it.
+// newMetadata returns host.Metadata over HTTP, with the Winsock calls of package net.
 func newMetadata() host.Metadata { return metadata.New(metadata.Address) }

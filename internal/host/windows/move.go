@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// move moves an entry by MoveFileExW and waits for the disk. With MOVEFILE_REPLACE_EXISTING it replaces a file or link
-// that is there.
+// move moves an entry with MoveFileExW and waits for the disk. MOVEFILE_REPLACE_EXISTING replaces an existing file
+// or link.
 func move(ctx context.Context, from, to drivePath, flags uint32) error {
 	source, err := windows.UTF16PtrFromString(from.extended())
 	if err != nil {
@@ -40,8 +40,8 @@ func move(ctx context.Context, from, to drivePath, flags uint32) error {
 	return err
 }
 
-// makeReplaceable clears away what MoveFileExW does not replace: a read-only attribute, and a link when one of the two
-// is of the kind that leads to folders. A true folder is never replaced.
+// makeReplaceable removes conditions that make MoveFileExW fail: a read-only attribute, and an existing link if
+// either entry has the directory kind. A directory itself is never replaced.
 func makeReplaceable(from, to drivePath) error {
 	old, err := findEntry(to)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,19 +74,19 @@ func clearReadOnly(path drivePath, attributes uint32) error {
 	return windows.SetFileAttributes(name, attributes&^windows.FILE_ATTRIBUTE_READONLY)
 }
 
-// held reports whether a process has a file open or runs from it. Windows says ERROR_ACCESS_DENIED to whoever replaces
-// or removes such a file; to whoever opens it for writing for himself alone, it says what is really the matter.
+// held reports whether a process has a file open or runs from it. For the replacement or removal of such a file,
+// Windows returns ERROR_ACCESS_DENIED. Opening the file for exclusive writing returns the actual reason.
 func held(path drivePath) bool {
 	handle, err := openEntry(path, windows.FILE_WRITE_DATA, 0)
 	if err == nil {
-		_ = windows.CloseHandle(handle) // nothing was done with it
+		_ = windows.CloseHandle(handle) // only opened, not used
 		return false
 	}
 	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_USER_MAPPED_FILE)
 }
 
-// heldBelow reports whether a process holds a file below a folder: such a folder cannot be moved. A held file itself
-// can be, if it is an executable, and is no reason then.
+// heldBelow reports whether a process holds a file below a directory, because such a directory cannot be moved. A
+// held file is not a reason itself, because a running executable can be moved.
 func heldBelow(path drivePath) bool {
 	if found, err := findEntry(path); err != nil || !found.folder() {
 		return false
@@ -105,7 +105,7 @@ func heldBelow(path drivePath) bool {
 	return errors.Is(err, found)
 }
 
-// removeEntry removes a file, link or empty folder.
+// removeEntry removes a file, a link or an empty directory.
 func removeEntry(path drivePath) error {
 	err := os.Remove(path.String())
 	var known *fs.PathError
@@ -115,11 +115,12 @@ func removeEntry(path drivePath) error {
 	return err
 }
 
-// removeAll removes an entry with all below; nothing there is no error. os.RemoveAll works on NT handles relative to
-// the folder above (NtOpenFile, FileDispositionInformationEx), never follows a link or junction even when one is put
-// there meanwhile, ignores the read-only attribute, has no limit on the length of paths, and goes on past what cannot
-// be removed. It opens with the intent to back up (FILE_OPEN_FOR_BACKUP_INTENT), so that with the privileges that Open
-// takes, permissions of foreign owners do not stop it.
+// removeAll removes an entry with all its descendants. A missing entry is no error. os.RemoveAll works on NT handles
+// relative to the parent directory (NtOpenFile, FileDispositionInformationEx). It never follows a link or junction,
+// even if the link is created during the removal. The function ignores the read-only attribute, has no limit on the
+// path length, and continues after an entry that cannot be removed. Entries are opened with backup intent
+// (FILE_OPEN_FOR_BACKUP_INTENT). This intent, together with the privileges enabled by Open, overrides the
+// permissions of foreign owners.
 func removeAll(ctx context.Context, path drivePath) error {
 	err := retry(ctx, clock.RealClock{}, func() error { return os.RemoveAll(path.String()) })
 	var known *fs.PathError

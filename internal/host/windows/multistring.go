@@ -6,12 +6,12 @@ import (
 	"unicode/utf16"
 )
 
-// errNulInString means that a text cannot be given to Windows, where the character ends it.
+// errNulInString means that Windows cannot store a text because a NUL character would end it.
 var errNulInString = errors.New("a text with a NUL character cannot be stored")
 
-// encodeMultiString returns a list in the form that the registry calls REG_MULTI_SZ and the service control manager
-// takes dependencies in: each string ended by a NUL, the list ended by one more. An empty list is two NULs, which takes
-// away what was there.
+// encodeMultiString encodes a list as REG_MULTI_SZ, the format of the registry and of service dependencies: each
+// string ends with a NUL, and the list ends with another NUL. An empty list is two NULs, which removes previous
+// values.
 func encodeMultiString(list []string) ([]uint16, error) {
 	var units []uint16
 	for _, text := range list {
@@ -19,7 +19,7 @@ func encodeMultiString(list []string) ([]uint16, error) {
 			return nil, errNulInString
 		}
 		if text == "" {
-			continue // it would end the list
+			continue // an empty string would end the list
 		}
 		units = append(units, utf16.Encode([]rune(text))...)
 		units = append(units, 0)

@@ -13,27 +13,28 @@ import (
 // adapter is a network adapter with its IPv4 addresses.
 type adapter struct {
 	index     uint32
-	metric    uint32 // of the adapter itself
+	metric    uint32 // of the adapter, without the route
 	name      string // "vEthernet (Ethernet 2)"
-	id        string // "{GUID}", the name of its key in the registry
+	id        string // "{GUID}", the name of the registry key
 	mac       net.HardwareAddr
 	addresses []netip.Addr
 	dhcp      bool
 }
 
-// ownAdapters are the adapters that the machine itself is reached by. Windows makes one more for kube-proxy's endpoint
-// when that is attached, named after it, with an address of the pod subnet and perhaps a default route into it.
+// ownAdapters returns the adapters for connections to the machine itself. For the attached endpoint of kube-proxy,
+// Windows creates another adapter with the name of the endpoint. That adapter has an address of the pod subnet and
+// possibly a default route into that subnet.
 func ownAdapters(all []adapter) []adapter {
 	return slices.DeleteFunc(slices.Clone(all), func(a adapter) bool { return a.isOf(host.SourceVIPEndpoint) })
 }
 
-// isOf reports whether Windows made the adapter for the endpoint. It adds a number to a name that is in use.
+// isOf reports whether Windows created the adapter for the endpoint. Windows appends a number to a name in use.
 func (a adapter) isOf(endpoint string) bool {
 	return strings.HasPrefix(strings.ToLower(a.name), strings.ToLower("vEthernet ("+endpoint+")"))
 }
 
-// endpointAdapter returns the identifier of the machine's adapter for an endpoint; empty when there is none. An adapter of
-// that name with another address is a remnant.
+// endpointAdapter returns the identifier of the machine's adapter for an endpoint, or "" if there is no adapter. An
+// adapter of that name with another address is stale.
 func endpointAdapter(all []adapter, endpoint, address string) string {
 	for _, a := range all {
 		if a.isOf(endpoint) && slices.ContainsFunc(a.addresses, func(own netip.Addr) bool { return own.String() == address }) {
@@ -43,14 +44,14 @@ func endpointAdapter(all []adapter, endpoint, address string) string {
 	return ""
 }
 
-// defaultRoute is a route to everywhere.
+// defaultRoute is a route to 0.0.0.0/0.
 type defaultRoute struct {
-	index  uint32 // of its adapter
-	metric uint32 // of the route; Windows adds that of the adapter
+	index  uint32 // of the adapter
+	metric uint32 // of the route, without the metric of the adapter
 }
 
-// orderAddresses lists the addresses that others may reach the machine at, those of the adapter with the best default
-// route first. Loopback and self-assigned addresses (169.254.0.0/16) are left out.
+// orderAddresses returns the addresses for connections from other machines, starting with the adapter of the best
+// default route. Loopback and self-assigned addresses (169.254.0.0/16) are excluded.
 func orderAddresses(adapters []adapter, routes []defaultRoute) []string {
 	adapterMetric := map[uint32]uint32{}
 	for _, a := range adapters {
@@ -77,7 +78,7 @@ func orderAddresses(adapters []adapter, routes []defaultRoute) []string {
 	return list
 }
 
-// staticAddress reports whether the adapter with the best default route has an address that DHCP did not give it.
+// staticAddress reports whether the adapter with the best default route has an address that does not come from DHCP.
 func staticAddress(adapters []adapter, routes []route) bool {
 	best, found := defaultOf(adapters, routes)
 	return found && slices.ContainsFunc(adapters, func(a adapter) bool {
@@ -85,7 +86,7 @@ func staticAddress(adapters []adapter, routes []route) bool {
 	})
 }
 
-// rankOf puts adapters without a default route behind all others.
+// rankOf returns the rank of an adapter. Adapters without a default route have the last rank.
 func rankOf(rank map[uint32]uint64, a adapter) uint64 {
 	if total, ranked := rank[a.index]; ranked {
 		return total

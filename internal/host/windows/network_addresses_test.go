@@ -75,7 +75,7 @@ func TestWhetherTheAddressOfTheDefaultRouteIsStatic(t *testing.T) {
 	}
 }
 
-// kube-proxy's endpoint gives the machine an adapter that the machine is not reached by.
+// kube-proxy's endpoint adds an adapter that does not serve connections to the machine itself.
 func TestTheAdapterOfKubeProxysEndpointIsNotTheMachinesOwn(t *testing.T) {
 	own := func(index, metric uint32, name, address string) adapter {
 		return adapter{index: index, metric: metric, name: name, addresses: []netip.Addr{netip.MustParseAddr(address)}}

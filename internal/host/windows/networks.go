@@ -16,28 +16,30 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// networks is host.Networks on the Host Compute Network API (computenetwork.dll, schema 2.0), which containerd's CNI
-// plugins and kube-proxy use, through github.com/Microsoft/hcsshim/hcn. Networks and endpoints of the older API
-// (HNSCall) are in its lists, too.
+// networks implements host.Networks with the Host Compute Network API (computenetwork.dll, schema 2.0) through
+// github.com/Microsoft/hcsshim/hcn. containerd's CNI plugins and kube-proxy also use this API. Its lists include
+// networks and endpoints of the older API (HNSCall).
 //
-// Entry points, each HRESULT f(...), texts UTF-16 and freed by CoTaskMemFree, identifiers GUID pointers, last argument
-// PWSTR *ErrorRecord:
+// Each entry point is HRESULT f(...). Texts are UTF-16 and freed by CoTaskMemFree, identifiers are GUID pointers,
+// and the last argument is PWSTR *ErrorRecord:
 //
 //	HcnEnumerateNetworks(Query, *Networks), HcnEnumerateEndpoints(Query, *Endpoints)       JSON arrays of GUIDs
-//	HcnOpenNetwork(Id, *Network), HcnQueryNetworkProperties(Network, Query, *Properties), HcnCloseNetwork(Network), HcnDeleteNetwork(Id)
-//	HcnOpenEndpoint(Id, *Endpoint), HcnQueryEndpointProperties(Endpoint, Query, *Properties), HcnCloseEndpoint(Endpoint), HcnDeleteEndpoint(Id)
+//	HcnOpenNetwork(Id, *Network), HcnQueryNetworkProperties(Network, Query, *Properties)
+//	HcnCloseNetwork(Network), HcnDeleteNetwork(Id)
+//	HcnOpenEndpoint(Id, *Endpoint), HcnQueryEndpointProperties(Endpoint, Query, *Properties)
+//	HcnCloseEndpoint(Endpoint), HcnDeleteEndpoint(Id)
 //	HcnCreateEndpoint(Network, Id = GUID of zeros, Settings, *Endpoint)
 //
-// Query is {"SchemaVersion":{"Major":2,"Minor":0},"Flags":0}, never with a filter. Of a network these properties are
-// read: ID, Name, Type, Policies[].Type, Ipams[].Subnets[].IpAddressPrefix; of an endpoint: ID, Name, HostComputeNetwork (the network's
-// ID), IpConfigurations[].IpAddress. An endpoint is made of {"Name":..., "HostComputeNetwork":...,
-// "SchemaVersion":{"Major":2,"Minor":0}} and, for a certain address, "IpConfigurations":[{"IpAddress":...,
-// "PrefixLength":...}]; else HNS chooses one. HNS takes a network's endpoints away with the network. Attaching them is
-// in networks_attach.go.
+// Query is {"SchemaVersion":{"Major":2,"Minor":0},"Flags":0}, never with a filter. The properties read from a
+// network are: ID, Name, Type, Policies[].Type, Ipams[].Subnets[].IpAddressPrefix. The properties read from an
+// endpoint are: ID, Name, HostComputeNetwork (the ID of the network), IpConfigurations[].IpAddress. The settings of
+// a new endpoint are {"Name":..., "HostComputeNetwork":..., "SchemaVersion":{"Major":2,"Minor":0}} and, for a
+// specific address, "IpConfigurations":[{"IpAddress":..., "PrefixLength":...}]. Otherwise HNS chooses an address.
+// HNS deletes the endpoints of a network with the network. networks_attach.go attaches endpoints.
 type networks struct{}
 
-// listAttempts is how often a list is begun again that something in it was deleted under, as pods' endpoints are all
-// the time.
+// listAttempts is the maximum number of attempts to read a list. Each deletion of a listed object requires another
+// attempt, and the endpoints of pods are deleted frequently.
 const listAttempts = 5
 
 func (networks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
@@ -60,8 +62,8 @@ func (networks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
 	})
 }
 
-// managementAddresses returns the address of the adapter that each network uses, by the network's ID in lower case. Only the
-// older API has it (HNSCall: GET /networks/). A list that fails leaves them unknown, as do networks without an adapter.
+// managementAddresses returns the address of each network's adapter, by network ID in lower case. Only the older API
+// reports it (HNSCall: GET /networks/). If the list fails or a network has no adapter, the address is unknown.
 func managementAddresses() map[string]string {
 	addresses := map[string]string{}
 	list, _ := hcsshim.HNSListNetworkRequest("GET", "", "")
@@ -89,7 +91,7 @@ func (networks) Endpoints(ctx context.Context) ([]host.HNSEndpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		adapters, _ := adaptersUp() // without them HNS' own states count alone
+		adapters, _ := adaptersUp() // without adapters only the HNS states count
 		attached, err := listAttached(adapters)
 		if err != nil {
 			return nil, err
@@ -133,7 +135,7 @@ func listEndpoints() ([]hcn.HostComputeEndpoint, error) {
 	return listHNS("endpoints", hcn.ListEndpoints)
 }
 
-// listHNS begins a list again when something in it was deleted under it.
+// listHNS reads a list again if a listed object was deleted during the read.
 func listHNS[T any](what string, list func() ([]T, error)) (found []T, err error) {
 	if err := openHNS(); err != nil {
 		return nil, err
@@ -165,7 +167,8 @@ func deleteEndpoint(name string) error {
 	return deleteNamed(list, name, func(e *hcn.HostComputeEndpoint) string { return e.Name }, (*hcn.HostComputeEndpoint).Delete)
 }
 
-// deleteNamed deletes the objects of a list that have the name. Without any, it returns host.ErrNotExist.
+// deleteNamed deletes the objects of a list with the given name. It returns host.ErrNotExist if no object has the
+// name.
 func deleteNamed[T any](list []T, name string, nameOf func(*T) string, remove func(*T) error) error {
 	err := host.ErrNotExist
 	for i := range list {
@@ -227,7 +230,7 @@ func prefixes(network hcn.HostComputeNetwork) []string {
 	return list
 }
 
-// isAbsent reports whether an error of the Host Networking Service means that a network or an endpoint does not exist.
+// isAbsent reports whether an HNS error means that a network or an endpoint does not exist.
 func isAbsent(err error) bool {
 	if hcn.IsNotFoundError(err) { // a search of hcsshim without a result
 		return true
@@ -238,7 +241,7 @@ func isAbsent(err error) bool {
 	})
 }
 
-// absentIsFine takes an object that does not exist as deleted.
+// absentIsFine treats a missing object as deleted.
 func absentIsFine(err error) error {
 	if err == nil || isAbsent(err) {
 		return nil
@@ -246,8 +249,8 @@ func absentIsFine(err error) error {
 	return hnsError(err)
 }
 
-// absentIsMissing adds host.ErrNotExist to the error of an object that was deleted after it was listed. Errors of lists
-// do not get it: a list that failed proves no absence.
+// absentIsMissing adds host.ErrNotExist to the error of an object that was deleted after it was listed. List errors
+// are not converted, because a failed list does not prove that an object is missing.
 func absentIsMissing(err error) error {
 	if isAbsent(err) {
 		return meaningful{err, host.ErrNotExist}
@@ -258,7 +261,7 @@ func absentIsMissing(err error) error {
 // codeHNSManagerStopped is HCN_E_MANAGER_STOPPED: the service is stopping or starting, and its objects remain.
 const codeHNSManagerStopped = 0x803B0020
 
-// hnsSilentCodes returns the codes of a Host Networking Service that does not answer.
+// hnsSilentCodes returns the error codes of a Host Networking Service that does not respond.
 func hnsSilentCodes() []windows.Errno {
 	return []windows.Errno{
 		windows.ERROR_SERVICE_DISABLED, windows.ERROR_SERVICE_DOES_NOT_EXIST, windows.ERROR_SERVICE_NOT_ACTIVE,
@@ -266,7 +269,7 @@ func hnsSilentCodes() []windows.Errno {
 	}
 }
 
-// hnsError adds what to do when the service does not answer.
+// hnsError adds advice if the service does not respond.
 func hnsError(err error) error {
 	for _, code := range hnsSilentCodes() {
 		if hcn.CheckErrorWithCode(err, hcn.ErrorCode(code)) {
@@ -276,7 +279,7 @@ func hnsError(err error) error {
 	return err
 }
 
-// openHNS reports whether the API is there; hcsshim panics where it is not.
+// openHNS returns an error if the API is missing, because hcsshim panics in that case.
 func openHNS() error {
 	if err := windows.NewLazySystemDLL("computenetwork.dll").Load(); err != nil {
 		return fmt.Errorf("the Host Networking Service is not there (%w); the feature Containers must be enabled, and the host restarted", err)

@@ -19,11 +19,11 @@ import (
 // hostCompartment is the network compartment of the machine itself.
 const hostCompartment = 1
 
-// Whether an endpoint is attached, only the older API says (HNSCall of vmcompute.dll): GET /endpoints/ lists all, each
-// with its State. It also attaches one to the machine: POST /endpoints/<ID>/attach with
-// {"SystemType":"Host","CompartmentId":1}, as Attach-HNSHostEndpoint of Microsoft's hns.psm1 does. Windows then makes an
-// adapter "vEthernet (<name>)" with the endpoint's addresses. The newer API has namespaces of the type HostDefault for
-// that; nothing is known to use them.
+// Only the older API (HNSCall of vmcompute.dll) reports whether an endpoint is attached: GET /endpoints/ lists all
+// endpoints with their State. The same API attaches an endpoint to the machine: POST /endpoints/<ID>/attach with
+// {"SystemType":"Host","CompartmentId":1}, like Attach-HNSHostEndpoint of Microsoft's hns.psm1. Windows then creates
+// an adapter "vEthernet (<name>)" with the addresses of the endpoint. The newer API has namespaces of the type
+// HostDefault for this purpose, but no program is known to use such namespaces.
 
 func (networks) AttachEndpoint(ctx context.Context, name string) error {
 	err := await(ctx, func() error { return attachEndpoint(name) })
@@ -38,7 +38,7 @@ func attachEndpoint(name string) error {
 	if err != nil {
 		return err
 	}
-	adapters, _ := adaptersUp() // without them HNS' own state counts alone
+	adapters, _ := adaptersUp() // without adapters only the HNS state counts
 	attached, err := listAttached(adapters)
 	if err != nil {
 		return err
@@ -55,9 +55,9 @@ func attachEndpoint(name string) error {
 	return host.ErrNotExist
 }
 
-// attachListed attaches an endpoint that was listed. HNS refuses an endpoint that is attached. The older API mostly has
-// no codes, only the words "Element not found." in the language of Windows, so another failure leads to another search
-// for the endpoint.
+// attachListed attaches a listed endpoint. HNS refuses an endpoint that is already attached. The older API usually
+// returns no code but only the text "Element not found." in the language of Windows. Therefore, after another
+// failure, attachListed searches for the endpoint again.
 func attachListed(endpoint hcn.HostComputeEndpoint) error {
 	err := (&hcsshim.HNSEndpoint{Id: endpoint.Id}).HostAttach(hostCompartment)
 	if err == nil || isAttachedAlready(err) {
@@ -72,22 +72,24 @@ func attachListed(endpoint hcn.HostComputeEndpoint) error {
 	return hnsError(err)
 }
 
-// States of endpoints in the older API. No source has the state of an endpoint that is attached to the machine itself.
+// States of endpoints in the older API. No source documents the state of an endpoint attached to the machine itself.
 const (
 	stateAttached        = 2
 	stateAttachedSharing = 3
 )
 
-// isAttachedAlready reports whether an error of HostAttach means that the endpoint is attached: hcsshim returns the code of
-// the call, or the text of the response. Windows has that text for the code, in English or in its own language.
+// isAttachedAlready reports whether an error of HostAttach means that the endpoint is already attached. hcsshim
+// returns the code of the call or the text of the response. The text is the Windows message for the code, in English
+// or in the language of Windows.
 func isAttachedAlready(err error) bool {
 	var code windows.Errno
 	return errors.As(err, &code) && uint32(code) == codeHNSAlreadyAttached ||
 		saysAttachedAlready(err.Error(), windows.Errno(codeHNSAlreadyAttached).Error())
 }
 
-// listAttached returns the IDs of the endpoints that are attached, in lower case. HNS may have another state than Attached
-// for an endpoint of the machine, so an adapter of the machine with the endpoint's hardware or IP address counts, too.
+// listAttached returns the IDs of the attached endpoints in lower case. For an endpoint of the machine, HNS may
+// report a state other than Attached. Therefore, an adapter of the machine with the hardware or IP address of the
+// endpoint also counts.
 func listAttached(adapters []adapter) (map[string]bool, error) {
 	if err := openHNS(); err != nil {
 		return nil, err
@@ -106,7 +108,8 @@ func listAttached(adapters []adapter) (map[string]bool, error) {
 	return attached, nil
 }
 
-// configurationOf returns the addresses that an endpoint of the network asks for; none, if HNS is to choose.
+// configurationOf returns the addresses to request for an endpoint of the network, or nil if HNS must choose an
+// address.
 func configurationOf(network hcn.HostComputeNetwork, address string) []hcn.IpConfig {
 	if address == "" {
 		return nil

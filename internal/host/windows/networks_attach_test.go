@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// HNS refuses to attach an endpoint a second time, may fail at first, and may have another state for an endpoint of the
-// machine than for those of containers.
+// HNS refuses to attach an endpoint twice and may fail on the first attempt. It may also report different states for
+// an endpoint of the machine and endpoints of containers.
 func TestAttachmentsAsHNSMayReportThem(t *testing.T) {
 	needsStandIns(t)
 	enableHNS(t)
@@ -69,7 +69,7 @@ func TestAttachmentsAsHNSMayReportThem(t *testing.T) {
 	})
 }
 
-// Only the older API has the address of the adapter that a network uses, and not for each network.
+// Only the older API reports the address of a network's adapter, and not for every network.
 func TestTheAddressOfTheAdapterThatANetworkUses(t *testing.T) {
 	needsStandIns(t)
 	enableHNS(t)

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// codeHNSAlreadyAttached is HCN_E_ENDPOINT_ALREADY_ATTACHED, with which HNS refuses to attach an endpoint again. Sources:
-// projectcalico/calico issues 4280 and 5192, flannel-io/flannel issue 1391.
+// codeHNSAlreadyAttached is HCN_E_ENDPOINT_ALREADY_ATTACHED, returned by HNS for an endpoint that is already
+// attached. Sources: projectcalico/calico issues 4280 and 5192, flannel-io/flannel issue 1391.
 const codeHNSAlreadyAttached = 0x803B0014
 
-// saysAttachedAlready reports whether the text of an error has the code, or the text that Windows has for the code, in
-// English or in its language.
+// saysAttachedAlready reports whether the text of an error contains the code or its Windows message, in English or
+// in the language of Windows.
 func saysAttachedAlready(text, localized string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc([]string{
@@ -24,7 +24,7 @@ func saysAttachedAlready(text, localized string) bool {
 // hasAdapter reports whether an adapter of the machine has the hardware address ("00-15-5D-DB-CC-7A") or the IP address
 // of an endpoint.
 func hasAdapter(adapters []adapter, mac string, ip net.IP) bool {
-	hardware, _ := net.ParseMAC(mac) // empty: HNS has not chosen one
+	hardware, _ := net.ParseMAC(mac) // empty: HNS has not chosen an address
 	return slices.ContainsFunc(adapters, func(a adapter) bool {
 		if len(hardware) > 0 && slices.Equal(a.mac, hardware) {
 			return true

@@ -26,7 +26,7 @@ func TestErrorsOfAnEndpointThatIsAttachedAlready(t *testing.T) {
 	}
 }
 
-// Whether an endpoint is attached to the machine shows in the machine's adapters, whatever its state in HNS.
+// The adapters of the machine show whether an endpoint is attached to the machine, regardless of its HNS state.
 func TestAnEndpointIsAttachedIfTheMachineHasItsAddress(t *testing.T) {
 	adapters := []adapter{
 		{name: "Ethernet"},

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// subnetOf returns the subnet of a network with these prefixes: its first IPv4 one, else its first. Empty when there is
-// none.
+// subnetOf returns the first IPv4 prefix, otherwise the first prefix, or "" if no prefix is valid.
 func subnetOf(prefixes []string) string {
 	first := ""
 	for _, prefix := range prefixes {
@@ -25,8 +24,7 @@ func subnetOf(prefixes []string) string {
 	return first
 }
 
-// addressOf returns the address of an endpoint with these addresses: its first IPv4 one, else its first. Empty when
-// there is none.
+// addressOf returns the first IPv4 address, otherwise the first address, or "" if no address is valid.
 func addressOf(addresses []string) string {
 	first := ""
 	for _, text := range addresses {
@@ -44,7 +42,8 @@ func addressOf(addresses []string) string {
 	return first
 }
 
-// prefixLengthOf returns the length of a subnet's prefix; zero, which leaves it to HNS, for what is none.
+// prefixLengthOf returns the prefix length of a subnet. For an invalid subnet, it returns zero and HNS chooses the
+// length.
 func prefixLengthOf(subnet string) uint8 {
 	prefix, err := netip.ParsePrefix(subnet)
 	if err != nil {
@@ -53,8 +52,8 @@ func prefixLengthOf(subnet string) uint8 {
 	return uint8(prefix.Bits())
 }
 
-// lacksHostRoute reports whether a network with policies of these kinds lets its endpoints and the machine not reach each
-// other. Without any policy, HNS may not list them.
+// lacksHostRoute reports whether a network with policies of these kinds prevents its endpoints and the machine from
+// reaching each other. An empty list may be incomplete, because HNS does not always list policies.
 func lacksHostRoute(policies []string) bool {
 	return len(policies) > 0 && !slices.ContainsFunc(policies, func(kind string) bool { return strings.EqualFold(kind, "HostRoute") })
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Another program, such as containerd that ends a pod, deletes objects of the Host Networking Service between being
-// listed and being opened. The contract suite has more of this (hosttest/failures.go).
+// Another program, such as containerd at the end of a pod, may delete HNS objects between listing and opening. The
+// contract suite has more such cases (hosttest/failures.go).
 func TestObjectsThatVanishBetweenListingAndOpening(t *testing.T) {
 	needsStandIns(t)
 	enableHNS(t)

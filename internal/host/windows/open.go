@@ -14,8 +14,8 @@ import (
 var errNotAdministrator = errors.New("this program needs the rights of an administrator: run it as a member of the group " +
 	"Administrators, from an elevated prompt, over SSH or as a service")
 
-// Open gives access to the machine that the program runs on. The caller must be an administrator or SYSTEM: everything
-// that the agent does needs it, and a refusal here is clearer than one later.
+// Open returns the local machine. The caller must be an administrator or SYSTEM. All functions of the agent require
+// these rights, and an early error is clearer than a later error.
 func Open() (host.Host, error) {
 	administrator, err := isAdministrator()
 	if err != nil {
@@ -38,8 +38,8 @@ func Open() (host.Host, error) {
 	}, nil
 }
 
-// isAdministrator asks CheckTokenMembership, which reports whether the group is in force: in the filtered token that an
-// administrator has before elevation it only denies.
+// isAdministrator calls CheckTokenMembership, which reports whether the group is active. In the filtered token of an
+// administrator before elevation, the group is deny-only.
 func isAdministrator() (bool, error) {
 	administrators, err := windows.CreateWellKnownSid(windows.WinBuiltinAdministratorsSid)
 	if err != nil {

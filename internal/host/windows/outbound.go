@@ -7,9 +7,9 @@ import (
 	"net"
 )
 
-// outbound is host.Outbound: names by GetAddrInfoW, which is what Windows' own programs ask, so the answer is theirs,
-// with the file hosts and the DNS client's cache and policies; connections by Winsock's ConnectEx. Both are what
-// package net uses on Windows.
+// outbound implements host.Outbound. GetAddrInfoW, which Windows' own programs also call, resolves names with the
+// hosts file and with the cache and policies of the DNS client. Connections use ConnectEx of Winsock. Package net
+// uses both functions on Windows.
 type outbound struct{}
 
 func (outbound) LookupHost(ctx context.Context, name string) (addresses []string, err error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// lookupHost finds the addresses of a name, IPv4 first.
+// lookupHost returns the addresses of a name, starting with IPv4.
 func lookupHost(ctx context.Context, resolver *net.Resolver, name string) ([]string, error) {
 	found, err := resolver.LookupNetIP(ctx, "ip", name)
 	var missing *net.DNSError
@@ -18,7 +18,7 @@ func lookupHost(ctx context.Context, resolver *net.Resolver, name string) ([]str
 	case errors.As(err, &missing) && missing.IsNotFound:
 		return nil, fmt.Errorf("%w: %w", err, host.ErrNotExist)
 	case err != nil:
-		return nil, err // says what was looked up already
+		return nil, err // already contains the name
 	}
 	var addresses, version6 []string
 	for _, address := range found {
@@ -31,14 +31,14 @@ func lookupHost(ctx context.Context, resolver *net.Resolver, name string) ([]str
 	return append(addresses, version6...), nil
 }
 
-// connectTCP makes a connection and ends it. A name is refused: what it means is lookupHost's to say.
+// connectTCP opens and closes a connection. It rejects names, because only lookupHost resolves names.
 func connectTCP(ctx context.Context, dialer *net.Dialer, address string) error {
 	if _, err := netip.ParseAddrPort(address); err != nil {
 		return fmt.Errorf("connect to %s: %w", address, err)
 	}
 	connection, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return err // says where to already
+		return err // already contains the address
 	}
 	return connection.Close()
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// drivePath is an absolute Windows path on a drive, cleaned: no ".", "..", "/" or doubled separators.
+// drivePath is an absolute, cleaned Windows path on a drive: without ".", "..", "/" or doubled separators.
 type drivePath struct {
 	drive string // "C:"
 	names []string
 }
 
-// parsePath takes an absolute path apart. It refuses what Windows would refuse or silently change (a trailing dot, a
-// device's name), because the \\?\ form that the calls below use takes every name as it is. The error is fs.ErrInvalid.
+// parsePath parses an absolute path. It rejects names that Windows would reject or silently change (a trailing dot,
+// a device name). The \\?\ form of the calls below would use such names literally. The error is fs.ErrInvalid.
 func parsePath(path string) (drivePath, error) {
 	path = strings.ReplaceAll(path, "/", `\`)
 	if len(path) < 2 || path[1] != ':' || !isLetter(path[0]) || len(path) > 2 && path[2] != '\\' {
@@ -44,10 +44,10 @@ func (p drivePath) String() string { return p.drive + `\` + strings.Join(p.names
 // extended returns the form without the limit of 260 characters: \\?\C:\k\kubelet.exe.
 func (p drivePath) extended() string { return `\\?\` + p.String() }
 
-// root reports whether it is the drive itself.
+// root reports whether the path is the drive itself.
 func (p drivePath) root() bool { return len(p.names) == 0 }
 
-// name returns the last name; empty for the drive itself.
+// name returns the last name, or "" for the drive itself.
 func (p drivePath) name() string {
 	if p.root() {
 		return ""
@@ -55,20 +55,20 @@ func (p drivePath) name() string {
 	return p.names[len(p.names)-1]
 }
 
-// child returns an entry of the folder.
+// child returns the path of an entry in the directory.
 func (p drivePath) child(name string) drivePath {
 	return drivePath{p.drive, append(slices.Clip(p.names), name)}
 }
 
-// same reports whether two paths are the same, compared without case.
+// same reports whether two paths are equal without regard to case.
 func (p drivePath) same(other drivePath) bool { return strings.EqualFold(p.String(), other.String()) }
 
-// sibling returns an entry beside this one; not for the drive itself.
+// sibling returns the path of an entry in the same directory. The path must not be the drive itself.
 func (p drivePath) sibling(name string) drivePath {
 	return drivePath{p.drive, append(slices.Clone(p.names[:len(p.names)-1]), name)}
 }
 
-// checkName refuses names that Windows does not allow, or would change, or takes for a device.
+// checkName rejects names that Windows forbids, changes, or interprets as a device.
 func checkName(name string) error {
 	control := func(r rune) bool { return r < ' ' }
 	stem, _, _ := strings.Cut(strings.ToLower(name), ".")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pipeOf returns the path of the named pipe of a CRI endpoint: \\.\pipe\containerd-containerd for
-// npipe://./pipe/containerd-containerd, also when it is written with four slashes or backslashes.
+// pipeOf returns the named pipe path of a CRI endpoint: \\.\pipe\containerd-containerd for
+// npipe://./pipe/containerd-containerd. Endpoints with four slashes or with backslashes are also accepted.
 func pipeOf(endpoint string) (string, error) {
 	rest, isPipe := strings.CutPrefix(endpoint, "npipe:")
 	name, isLocal := strings.CutPrefix(strings.TrimLeft(strings.ReplaceAll(rest, "/", `\`), `\`), `.\pipe\`)

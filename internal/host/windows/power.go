@@ -1,8 +1,8 @@
 //go:build windows
 
-// Windows is restarted by InitiateSystemShutdownExW, as cloudbase-init does it, or by ExitWindowsEx where that fails.
-// ExitWindowsEx, unlike the other, needs the right WINSTA_EXITWINDOWS on the window station of its caller, and it is
-// unknown whether the window station of an SSH session grants it.
+// Windows is restarted with InitiateSystemShutdownExW, as in cloudbase-init, or with ExitWindowsEx if the first call
+// fails. Only ExitWindowsEx needs the right WINSTA_EXITWINDOWS on the window station of its caller. It is unknown
+// whether the window station of an SSH session grants this right.
 
 package windows
 
@@ -14,14 +14,15 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// power is host.Power.
+// power implements host.Power.
 type power struct{}
 
-// restartReason is the reason in the system log: a planned restart by an application that changed the configuration.
+// restartReason is the reason in the system log: a planned restart by an application after a configuration change.
 const restartReason = windows.SHTDN_REASON_MAJOR_APPLICATION | windows.SHTDN_REASON_MINOR_RECONFIG | windows.SHTDN_REASON_FLAG_PLANNED
 
-// Reboot restarts Windows now. Programs of logged-in users are ended without a dialog; services get their shutdown
-// notice. A restart that is under way is no error. The reason is the comment of the system log's event 1074.
+// Reboot restarts Windows immediately. Programs of logged-in users are ended without a dialog, and services receive
+// their shutdown notification. A restart in progress is no error. The reason is the comment of event 1074 in the
+// system log.
 func (power) Reboot(ctx context.Context, reason string) error {
 	return await(ctx, func() error {
 		if err := enablePrivilege(shutdownPrivilege); err != nil {
@@ -37,7 +38,7 @@ func (power) Reboot(ctx context.Context, reason string) error {
 	})
 }
 
-// restartWindows calls both functions of Windows in turn until one accepts the restart.
+// restartWindows calls both Windows functions in order until one function accepts the restart.
 func restartWindows(reason string) error {
 	message, err := windows.UTF16PtrFromString(reason)
 	if err != nil {
@@ -58,6 +59,6 @@ func restartWindows(reason string) error {
 	return fmt.Errorf("InitiateSystemShutdownEx: %w%s; ExitWindowsEx: %w", initiate, scheduled, exit)
 }
 
-// isShuttingDown reports whether the error is Windows' answer while a shutdown is under way. A shutdown that is only
-// scheduled, maybe for the night, restarts nothing now.
+// isShuttingDown reports whether the error means that a shutdown is in progress. A scheduled shutdown, possibly
+// hours later, does not restart the machine now.
 func isShuttingDown(err error) bool { return errors.Is(err, windows.ERROR_SHUTDOWN_IN_PROGRESS) }

@@ -1,6 +1,6 @@
 //go:build windows
 
-// Privileges lie unused in a process's token until AdjustTokenPrivileges turns them on.
+// Privileges are disabled in a process token until AdjustTokenPrivileges enables them.
 
 package windows
 
@@ -11,21 +11,21 @@ import (
 	"github.com/Microsoft/go-winio"
 )
 
-// Privileges that administrators have.
+// Privileges of administrators.
 const (
-	// shutdownPrivilege is the right to restart the machine.
+	// shutdownPrivilege allows a restart of the machine.
 	shutdownPrivilege = "SeShutdownPrivilege"
-	// debugPrivilege is the right to any process: without it an administrator may neither end nor look into those of
-	// SYSTEM, as a container runtime's and its shims' are.
+	// debugPrivilege allows access to any process. Without the privilege, administrators cannot end or inspect
+	// processes of SYSTEM, such as a container runtime and its shims.
 	debugPrivilege = "SeDebugPrivilege"
-	// backupPrivilege and restorePrivilege are the right to list and to remove also what belongs to somebody else: the
-	// files in the layers of container images belong to TrustedInstaller, and administrators may only read them.
+	// backupPrivilege and restorePrivilege allow listing and removing files of other owners. The files in the layers
+	// of container images belong to TrustedInstaller, and administrators may only read them.
 	backupPrivilege  = "SeBackupPrivilege"
 	restorePrivilege = "SeRestorePrivilege"
 )
 
-// enablePrivilege turns on a privilege that the process's token has but does not use. Where the token lacks the
-// privilege, the call that needs it fails and says so.
+// enablePrivilege enables a privilege in the process token. If the token lacks the privilege, the call that needs it
+// fails with a clear error.
 func enablePrivilege(name string) error {
 	err := winio.EnableProcessPrivileges([]string{name})
 	if lacked := (*winio.PrivilegeError)(nil); err != nil && !errors.As(err, &lacked) {

@@ -10,9 +10,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/cri"
 )
 
-// probes is host.Probes: HTTP by the standard library, and the container runtime interface (CRI) by gRPC over a named
-// pipe, which go-winio opens (CreateFileW with SECURITY_SQOS_PRESENT and SECURITY_ANONYMOUS, so that who listens cannot
-// act in our name).
+// probes implements host.Probes: HTTP with the standard library, and the container runtime interface (CRI) with gRPC
+// over a named pipe. go-winio opens the pipe (CreateFileW with SECURITY_SQOS_PRESENT and SECURITY_ANONYMOUS), so
+// that the listener cannot impersonate the agent.
 type probes struct{}
 
 func (probes) HTTPGet(ctx context.Context, url string, client []byte) (status int, body string, err error) {

@@ -9,12 +9,12 @@ import (
 	"net/http"
 )
 
-// probeLimit is how much of an answer a probe reads, in bytes.
+// probeLimit is the maximum number of response bytes that a probe reads.
 const probeLimit = 1 << 10
 
-// httpGet asks an address on the host. It uses no proxy, follows no redirection, and leaves no connection open. Over
-// HTTPS it takes any certificate of the host itself, which names a Service and not the loopback address: nothing secret
-// is sent, and nothing but the status believed.
+// httpGet sends a GET request to an address on the host. Proxies are not used, redirects are not followed, and no
+// connection stays open. Over HTTPS, httpGet accepts any certificate of the host itself, because the certificate
+// names a Service instead of the loopback address. The request contains no secret, and only the status is trusted.
 func httpGet(ctx context.Context, url string, certificate []byte) (status int, body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -27,7 +27,7 @@ func httpGet(ctx context.Context, url string, certificate []byte) (status int, b
 		if err != nil {
 			return 0, "", fmt.Errorf("GET %s: read the client's certificate: %w", url, err)
 		}
-		// Also to a server that does not name the certificate's authority.
+		// The certificate is sent even if the server does not list its authority.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	client := http.Client{
@@ -38,7 +38,7 @@ func httpGet(ctx context.Context, url string, certificate []byte) (status int, b
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return 0, "", err // says method and address already
+		return 0, "", err // already contains method and address
 	}
 	defer response.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(response.Body, probeLimit))

@@ -20,7 +20,8 @@ import (
 	"time"
 )
 
-// clientCertificate returns a certificate with its key in PEM, as the kubelet keeps its own, and its authority.
+// clientCertificate returns a certificate with its key in PEM, in the format of the kubelet, and the certificate's
+// authority.
 func clientCertificate(t *testing.T) (certificate []byte, authorities *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

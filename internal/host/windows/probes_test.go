@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// pipeConnection is the server's end of a named pipe.
+// pipeConnection is the server end of a named pipe.
 type pipeConnection struct{ *os.File }
 
 // LocalAddr implements net.Conn.
@@ -26,7 +26,7 @@ func (pipeConnection) LocalAddr() net.Addr { return &net.UnixAddr{} }
 // RemoteAddr implements net.Conn.
 func (pipeConnection) RemoteAddr() net.Addr { return &net.UnixAddr{} }
 
-// acceptPipe makes a pipe and returns the connection of the one client that it waits for.
+// acceptPipe creates a pipe and returns a channel with the connection of its only client.
 func acceptPipe(t *testing.T, path string) <-chan net.Conn {
 	t.Helper()
 	const access, wait = windows.PIPE_ACCESS_DUPLEX | windows.FILE_FLAG_OVERLAPPED,
@@ -49,7 +49,7 @@ func acceptPipe(t *testing.T, path string) <-chan net.Conn {
 	return accepted
 }
 
-// oneConnection is a listener that has one connection.
+// oneConnection is a listener for a single connection.
 type oneConnection struct {
 	connections chan net.Conn
 	closed      chan struct{}

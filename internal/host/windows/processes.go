@@ -1,8 +1,8 @@
 //go:build windows
 
-// The process table is read with a Toolhelp snapshot, which needs no rights and has each process's parent and name;
-// paths come from QueryFullProcessImageName, which finds the executable also when it was renamed, and times from
-// GetProcessTimes.
+// The process table is read from a Toolhelp snapshot, which needs no rights and contains the parent and the name of
+// each process. Paths come from QueryFullProcessImageName, which also finds a renamed executable. Start times come
+// from GetProcessTimes.
 
 package windows
 
@@ -21,14 +21,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// processes is host.Processes.
+// processes implements host.Processes.
 type processes struct{}
 
-// exitKilled is the exit code of a process that Kill ended, as Task Manager gives it.
+// exitKilled is the exit code of a process ended by Kill. Task Manager uses the same code.
 const exitKilled = 1
 
-// List returns all processes, sorted by their ID. The path of one that this program may not look at is empty, and so is
-// its beginning.
+// List returns all processes, sorted by PID. Path and start time are empty for processes that this program cannot
+// inspect.
 func (processes) List(ctx context.Context) ([]host.Process, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -54,7 +54,7 @@ func (processes) List(ctx context.Context) ([]host.Process, error) {
 	return list, nil
 }
 
-// Kill ends a process and waits until it is gone.
+// Kill ends a process and waits for its end.
 func (processes) Kill(ctx context.Context, pid int) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -76,16 +76,16 @@ func (processes) Kill(ctx context.Context, pid int) error {
 	return nil
 }
 
-// Self returns the caller's own process.
+// Self returns the PID of the caller's own process.
 func (processes) Self() int { return os.Getpid() }
 
-// ended reports whether a process has ended: Windows refuses to end it again.
+// ended reports whether a process has already ended, because Windows refuses to end such a process.
 func ended(process windows.Handle) bool {
 	event, err := windows.WaitForSingleObject(process, 0)
 	return err == nil && event == windows.WAIT_OBJECT_0
 }
 
-// imageOf returns the executable of a process, and when it began; empty what Windows does not tell.
+// imageOf returns the executable and the start time of a process. Facts that Windows does not report are empty.
 func imageOf(pid uint32) (path string, started time.Time) {
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
 	if err != nil {

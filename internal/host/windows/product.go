@@ -2,7 +2,7 @@ package windows
 
 import "strings"
 
-// serverReleases are the marketing names of Windows Server by their build, newest first.
+// serverReleases contains the marketing names of Windows Server by build, newest first.
 // Source: "Windows Server release information", Microsoft Learn.
 var serverReleases = []struct {
 	build uint32
@@ -15,7 +15,7 @@ var serverReleases = []struct {
 	{14393, "Windows Server 2016"},
 }
 
-// editionNames are the words behind the release's name, by the edition without the suffix of Server Core.
+// editionNames maps editions, without the suffix of Server Core, to the words behind the name of the release.
 var editionNames = map[string]string{
 	"ServerDatacenter":     "Datacenter",
 	"ServerDatacenterEval": "Datacenter Evaluation",
@@ -24,12 +24,12 @@ var editionNames = map[string]string{
 	"ServerTurbine":        "Datacenter: Azure Edition",
 }
 
-// coreSuffix ends the edition of a Server Core installation.
+// coreSuffix is the suffix of the edition of a Server Core installation.
 const coreSuffix = "Cor"
 
-// productName returns the marketing name of a Windows. The registry's ProductName stands when it agrees with the build:
-// an upgrade in place or an image of another release may leave the name of the former one. What is no server keeps its
-// name as it is.
+// productName returns the marketing name of a Windows installation. It returns ProductName of the registry if that
+// name matches the build. After an in-place upgrade or in an image of another release, ProductName may still contain
+// the previous name. For client editions of Windows, productName always returns ProductName.
 func productName(registered, edition string, build uint32, server bool) string {
 	registered = strings.TrimPrefix(strings.TrimSpace(registered), "Microsoft ")
 	if !server {

@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// call is a call of one of Windows' functions.
+// call is a call of a Windows function.
 type call struct {
 	function  string
 	arguments int
 }
 
-// readWrappers reads the calls in golang.org/x/sys/windows, by the Go function that makes them:
+// readWrappers returns the calls in golang.org/x/sys/windows, by the Go function that contains the call:
 //
 //	procCloseHandle = modkernel32.NewProc("CloseHandle")
 //	func CloseHandle(handle Handle) (err error) {
@@ -61,8 +61,8 @@ func readWrappers(t *testing.T, folder string) map[string]call {
 	return wrappers
 }
 
-// addCalls adds the calls that a package makes itself: of the form NewProc("name").Call(arguments), with a variable in
-// between or not, and by functions that take the name and then the arguments.
+// addCalls adds the direct calls of a package: calls of the form NewProc("name").Call(arguments), possibly through a
+// variable, and calls of functions with the parameters name and arguments.
 func (p program) addCalls(t *testing.T, s source) {
 	t.Helper()
 	variables := map[types.Object]string{}
@@ -121,8 +121,8 @@ func (s source) object(of *ast.Ident) types.Object {
 	return s.Uses[of]
 }
 
-// procedure returns the function of Windows that an expression finds by its name: a call with one constant text that
-// returns a procedure. Empty for others.
+// procedure returns the Windows function that an expression resolves by name, or "". Such an expression is a call
+// with one constant text that returns a procedure.
 func (s source) procedure(expression ast.Expr) string {
 	use, ok := expression.(*ast.CallExpr)
 	if !ok || len(use.Args) != 1 || s.Types[use.Args[0]].Value == nil {

@@ -21,18 +21,18 @@ import (
 	"testing"
 )
 
-// program is the part of the agent's source that must agree with Windows' headers. A name of this package stands alone,
-// a local one behind its function; names of other packages have the package in front.
+// program is the part of the agent's source that must match Windows' headers. Names of this package are unqualified,
+// local names have the function as a prefix, and names of other packages have the package as a prefix.
 type program struct {
 	constants map[string]constant.Value
 	layouts   map[string]layout
-	shared    map[string]bool   // the layouts that Windows sees
-	offsets   map[string]uint64 // those that package unsafe is asked for
-	calls     map[string][]int  // numbers of arguments, by function of Windows
+	shared    map[string]bool   // layouts visible to Windows
+	offsets   map[string]uint64 // offsets queried from package unsafe
+	calls     map[string][]int  // argument counts, by Windows function
 	methods   map[string][]string
 }
 
-// layout is a structure in memory: its size, and the offsets of its fields with a name, and of those without one.
+// layout is a structure in memory: the size, and the offsets of named and unnamed fields.
 type layout struct {
 	size             uint64
 	offsets, unnamed []uint64
@@ -46,15 +46,15 @@ const (
 
 var sizes = types.SizesFor("gc", "amd64")
 
-// listedPackage is a package as `go list` prints it.
+// listedPackage is a package in the output of `go list`.
 type listedPackage struct {
 	ImportPath, Dir, Export string
 	Module                  *struct{ Main bool }
 	GoFiles, Imports        []string
 }
 
-// readProgram reads each package of the agent that imports golang.org/x/sys/windows, as it is compiled for Windows. The
-// flags equal those with which wicd.exe is built, so that Go's cache has the result.
+// readProgram reads each package of the agent that imports golang.org/x/sys/windows, compiled for Windows. The flags
+// equal the build flags of wicd.exe, so that Go's cache contains the result.
 func readProgram(t *testing.T) program {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-export", "-trimpath",
@@ -118,7 +118,7 @@ func checkPackage(t *testing.T, listed listedPackage, packages map[string]listed
 	return s
 }
 
-// keyOf returns the name of an object for the lists in headers_test.go.
+// keyOf returns the name of an object in the lists of headers_names_test.go.
 func keyOf(of types.Object) string {
 	if of.Pkg() == nil || of.Pkg().Path() == thisPackage {
 		return of.Name()
@@ -151,8 +151,8 @@ func (p program) addPackage(s source) {
 	}
 }
 
-// isWritten reports whether values are given as numbers or texts. Those that are made of other constants alone need no
-// proof of their own. Those that are counted with iota are the program's own.
+// isWritten reports whether values are literal numbers or texts. Values derived only from other constants need no
+// separate check, and values counted with iota belong to the program.
 func isWritten(spec *ast.ValueSpec) bool {
 	written := false
 	for _, value := range spec.Values {
@@ -165,7 +165,7 @@ func isWritten(spec *ast.ValueSpec) bool {
 	return written
 }
 
-// addConstant adds a constant that the program defines. Durations and booleans are no values of Windows.
+// addConstant adds a constant that the program defines. Durations and booleans are not Windows values.
 func (p program) addConstant(prefix string, object types.Object) {
 	c, ok := object.(*types.Const)
 	if ok && c.Val().Kind() != constant.Bool && c.Type().String() != "time.Duration" {
@@ -173,7 +173,7 @@ func (p program) addConstant(prefix string, object types.Object) {
 	}
 }
 
-// addLayout adds a structure. shared ones are those that Windows sees.
+// addLayout adds a structure. Windows accesses shared structures.
 func (p program) addLayout(of types.Type, shared bool) {
 	for {
 		pointer, ok := of.Underlying().(*types.Pointer)
@@ -203,7 +203,7 @@ func (p program) addLayout(of types.Type, shared bool) {
 	p.shared[key] = p.shared[key] || shared
 }
 
-// keyOfType returns the name of a type, or the text of one without a name.
+// keyOfType returns the name of a type, or the text of an unnamed type.
 func keyOfType(of types.Type) string {
 	if named, ok := types.Unalias(of).(*types.Named); ok {
 		return keyOf(named.Obj())
@@ -211,8 +211,8 @@ func keyOfType(of types.Type) string {
 	return types.TypeString(of, types.RelativeTo(nil))
 }
 
-// addUses adds the values, structures and functions of Windows that the package takes from others, and the structures
-// that pass through package unsafe.
+// addUses adds the Windows values, structures and functions that the package uses from other packages, and the
+// structures that pass through package unsafe.
 func (p program) addUses(s source, wrappers map[string]call) {
 	for _, object := range s.Uses {
 		if object.Pkg() == nil || object.Pkg() == s.Package {
@@ -252,7 +252,7 @@ func (p program) addUses(s source, wrappers map[string]call) {
 	}
 }
 
-// isUnsafe reports whether a call is one of package unsafe, or a conversion from unsafe.Pointer.
+// isUnsafe reports whether a call is a function of package unsafe or a conversion from unsafe.Pointer.
 func (s source) isUnsafe(use *ast.CallExpr) bool {
 	if selector, ok := use.Fun.(*ast.SelectorExpr); ok {
 		if name, ok := selector.X.(*ast.Ident); ok {

@@ -25,13 +25,13 @@ var recoveryKinds = map[uint32]host.RecoveryKind{
 	actionCommand: host.RecoveryCommand, actionOwnRestart: host.RecoveryOwnRestart,
 }
 
-// recoveryAction is what the service control manager does after one crash (SC_ACTION).
+// recoveryAction is the action of the service control manager after one crash (SC_ACTION).
 type recoveryAction struct {
 	kind  uint32
 	delay uint32 // milliseconds
 }
 
-// recovery is what the service control manager does after crashes (SERVICE_FAILURE_ACTIONS and
+// recovery is the reaction of the service control manager to crashes (SERVICE_FAILURE_ACTIONS and
 // SERVICE_FAILURE_ACTIONS_FLAG).
 type recovery struct {
 	actions                []recoveryAction
@@ -45,8 +45,7 @@ var (
 	errKind  = errors.New("the recovery action is not known")
 )
 
-// encodeRecovery returns the recovery that a configuration asks for. Windows repeats the last action, as RestartDelays
-// say.
+// encodeRecovery returns the recovery of a configuration. Windows repeats the last action, like RestartDelays.
 func encodeRecovery(config host.ServiceConfig) (recovery, error) {
 	reset, err := units(config.ResetPeriod, time.Second)
 	if err != nil {
@@ -86,7 +85,7 @@ func (r recovery) reboots() bool {
 	return slices.ContainsFunc(r.actions, func(action recoveryAction) bool { return action.kind == actionReboot })
 }
 
-// decodeKind returns the kind of a type; for types of a later Windows, the number.
+// decodeKind returns the kind for a type, or the number for a type of a later Windows.
 func decodeKind(kind uint32) host.RecoveryKind {
 	if known, ok := recoveryKinds[kind]; ok {
 		return known

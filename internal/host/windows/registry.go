@@ -1,7 +1,7 @@
 //go:build windows
 
-// Numbers are read with RegQueryValueEx, set with RegCreateKeyEx and RegSetValueEx, and taken away with RegDeleteValue,
-// in the part of the registry that 64-bit programs see.
+// Numbers are read with RegQueryValueEx, set with RegCreateKeyEx and RegSetValueEx, and deleted with RegDeleteValue,
+// in the registry view of 64-bit programs.
 
 package windows
 
@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// registryValues is host.Registry.
+// registryValues implements host.Registry.
 type registryValues struct{}
 
 func (registryValues) Number(ctx context.Context, at host.RegistryName) (value uint32, err error) {

@@ -9,14 +9,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// retryDelays returns the waits before a file operation that failed for a passing reason is tried again: 630 ms in all.
+// retryDelays returns the delays before the retries of a file operation after a transient failure: 630 ms in total.
 func retryDelays() []time.Duration {
 	return []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond,
 		160 * time.Millisecond, 320 * time.Millisecond}
 }
 
-// retry does a file operation, again after a while when it fails for a reason that may pass. It ends with the last
-// error, or with that of ctx.
+// retry runs a file operation and retries it after transient failures. The result is the last error, or the cause of
+// ctx.
 func retry(ctx context.Context, clock clock.Clock, do func() error) error {
 	err := do()
 	for _, delay := range retryDelays() {

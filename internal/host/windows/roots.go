@@ -17,12 +17,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// roots is host.Roots on the certificate store API of crypt32.dll. The system store Root of the machine is a collection
-// of physical stores: the machine's own (.Default, in the registry), and those that Windows Update (.AuthRoot), group
-// policies (.GroupPolicy) and Active Directory (.Enterprise) bring. The collection (CERT_STORE_PROV_SYSTEM) says what
-// is trusted. Changes are made in the machine's own only, which CERT_STORE_PROV_SYSTEM_REGISTRY opens: the others are
-// not ours, and bring back what is deleted there. Programs that verify certificates with Windows, as Go's do, look at
-// the store again after each change.
+// roots implements host.Roots with the certificate store API of crypt32.dll. The system store Root of the machine is
+// a collection of physical stores: the machine's own store (.Default, in the registry), and the stores of Windows
+// Update (.AuthRoot), group policies (.GroupPolicy) and Active Directory (.Enterprise). The collection
+// (CERT_STORE_PROV_SYSTEM) determines the trusted certificates. Changes apply only to the machine's own store, which
+// CERT_STORE_PROV_SYSTEM_REGISTRY opens: the other stores do not belong to the operator, and their sources restore
+// deleted certificates. Programs that verify certificates with Windows, such as Go programs, read the store again
+// after each change.
 type roots struct{}
 
 const (
@@ -30,7 +31,7 @@ const (
 	encoding      = windows.X509_ASN_ENCODING | windows.PKCS_7_ASN_ENCODING
 
 	allRoots = windows.CERT_STORE_PROV_SYSTEM_W          // the collection
-	ownRoots = windows.CERT_STORE_PROV_SYSTEM_REGISTRY_W // the machine's own part of it
+	ownRoots = windows.CERT_STORE_PROV_SYSTEM_REGISTRY_W // the machine's own part of the collection
 )
 
 func (roots) Fingerprints(ctx context.Context) ([]string, error) {
@@ -62,7 +63,7 @@ func (roots) Remove(ctx context.Context, fingerprint string) error {
 	return nil
 }
 
-// distrust takes a certificate out of the machine's own store, and looks whether that was all that brings it.
+// distrust removes a certificate from the machine's own store and checks whether another store still provides it.
 func distrust(fingerprint string) error {
 	if err := inRootStore(ownRoots, func(store windows.Handle) error {
 		return removeRoot(store, fingerprint)
@@ -80,7 +81,7 @@ func distrust(fingerprint string) error {
 	return nil
 }
 
-// trustedRoots returns the fingerprints of all certificates of the collection, sorted.
+// trustedRoots returns the sorted fingerprints of all certificates in the collection.
 func trustedRoots() (list []string, err error) {
 	err = inRootStore(allRoots, func(store windows.Handle) error {
 		return eachCertificate(store, func(certificate *windows.CertContext) error {
@@ -92,8 +93,8 @@ func trustedRoots() (list []string, err error) {
 	return slices.Compact(list), err
 }
 
-// inRootStore opens the store, all of it or the machine's own part, for one use. Without a cache, what others have
-// changed meanwhile is seen.
+// inRootStore opens the collection or the machine's own store for one use. Because the store is not cached, changes
+// by other programs are visible.
 func inRootStore(provider uintptr, use func(store windows.Handle) error) error {
 	name, err := windows.UTF16PtrFromString(rootStoreName)
 	if err != nil {
@@ -113,19 +114,20 @@ func inRootStore(provider uintptr, use func(store windows.Handle) error) error {
 	return err
 }
 
-// commit writes what was changed at once (CertControlStore with CERT_STORE_CTRL_COMMIT). Closing the store does so too,
-// but only with the last context of one of its certificates. A store that writes by itself calls it an error, and is
-// right.
+// commit writes changes immediately (CertControlStore with CERT_STORE_CTRL_COMMIT). Closing the store also writes
+// changes, but only after the last context of its certificates is freed. Stores that write automatically return an
+// error, which is ignored.
 func commit(store windows.Handle) {
 	const writeAll = 3
 	_, _, _ = windows.NewLazySystemDLL("crypt32.dll").NewProc("CertControlStore").Call(uintptr(store), 0, writeAll, 0)
 }
 
-// eachCertificate goes through the store. The context is the walk's own: who keeps it must duplicate it.
+// eachCertificate calls visit for each certificate in the store. The iteration owns the context, so visit must
+// duplicate a context to keep it.
 func eachCertificate(store windows.Handle, visit func(*windows.CertContext) error) error {
 	var certificate *windows.CertContext
 	for {
-		next, err := windows.CertEnumCertificatesInStore(store, certificate) // frees the one before
+		next, err := windows.CertEnumCertificatesInStore(store, certificate) // frees the previous context
 		if next == nil || err != nil {
 			return endOfStore(err)
 		}
@@ -139,7 +141,7 @@ func eachCertificate(store windows.Handle, visit func(*windows.CertContext) erro
 	}
 }
 
-// endOfStore tells the end of a walk from a failure.
+// endOfStore returns nil at the end of an iteration, and other errors translated.
 func endOfStore(err error) error {
 	if err == nil || errors.Is(err, windows.Errno(windows.CRYPT_E_NOT_FOUND)) ||
 		errors.Is(err, windows.ERROR_NO_MORE_FILES) {
@@ -154,7 +156,7 @@ func fingerprintOf(certificate *windows.CertContext) string {
 }
 
 func addRoot(store windows.Handle, der []byte) error {
-	// Windows takes the first certificate and leaves what follows it.
+	// Windows uses the first certificate and ignores the data behind it.
 	if rest, err := asn1.Unmarshal(der, new(asn1.RawValue)); err != nil || len(rest) > 0 {
 		return errors.New("it is not a certificate in DER, or more than one")
 	}
@@ -167,7 +169,8 @@ func addRoot(store windows.Handle, der []byte) error {
 		nil))
 }
 
-// removeRoot deletes the certificate from the store. It is found first, and deleted when the walk is over.
+// removeRoot deletes a certificate from the store after the iteration that finds it. The deletion always frees the
+// context.
 func removeRoot(store windows.Handle, fingerprint string) error {
 	var found []*windows.CertContext
 	err := eachCertificate(store, func(certificate *windows.CertContext) error {
@@ -177,7 +180,7 @@ func removeRoot(store windows.Handle, fingerprint string) error {
 		return nil
 	})
 	for _, certificate := range found {
-		if deleteErr := windows.CertDeleteCertificateFromStore(certificate); deleteErr != nil && err == nil { // frees it in any case
+		if deleteErr := windows.CertDeleteCertificateFromStore(certificate); deleteErr != nil && err == nil {
 			err = fmt.Errorf("certificate %s: %w", fingerprint, translate(deleteErr))
 		}
 	}

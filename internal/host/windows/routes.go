@@ -14,9 +14,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// routes is host.Routes on the IP Helper API: GetIpForwardTable2 for the routes in force and GetAdaptersAddresses for
-// the metrics of the adapters; InitializeIpForwardEntry, CreateIpForwardEntry2 and DeleteIpForwardEntry2, which
-// golang.org/x/sys/windows lacks, change the routes in force and leave alone those that are made again at each boot.
+// routes implements host.Routes with the IP Helper API. GetIpForwardTable2 returns the active routes, and
+// GetAdaptersAddresses the metrics of the adapters. InitializeIpForwardEntry, CreateIpForwardEntry2 and
+// DeleteIpForwardEntry2, which golang.org/x/sys/windows lacks, change only active routes, not the persistent routes
+// that are recreated at each boot.
 type routes struct{}
 
 func (routes) ViaDefault(ctx context.Context) ([]string, error) {
@@ -52,7 +53,7 @@ func changeRoutes(ctx context.Context, what, destination string, change func(net
 	return nil
 }
 
-// readRoutes reads the routes in force, and which of them is the default route.
+// readRoutes returns the active routes and the default route.
 func readRoutes() (table []route, best route, found bool, err error) {
 	adapters, err := listAdapters()
 	if err != nil {
@@ -90,7 +91,8 @@ func addRoute(destination netip.Prefix) error {
 	return nil
 }
 
-// deleteRoutes deletes each route to the destination through the default route's adapter, whatever its gateway.
+// deleteRoutes deletes each route to the destination through the adapter of the default route, regardless of the
+// gateway.
 func deleteRoutes(destination netip.Prefix) error {
 	table, best, found, err := readRoutes()
 	if err != nil || !found {
@@ -113,7 +115,7 @@ func deleteRoutes(destination netip.Prefix) error {
 	return nil
 }
 
-// find finds a function of the IP Helper API.
+// find returns a function of the IP Helper API.
 func find(function string) (*windows.LazyProc, error) {
 	call := windows.NewLazySystemDLL("iphlpapi.dll").NewProc(function)
 	if err := call.Find(); err != nil {
@@ -122,7 +124,7 @@ func find(function string) (*windows.LazyProc, error) {
 	return call, nil
 }
 
-// listRoutes reads the IPv4 routes in force.
+// listRoutes returns the active IPv4 routes.
 func listRoutes() ([]route, error) {
 	var table *windows.MibIpForwardTable2
 	if err := windows.GetIpForwardTable2(windows.AF_INET, &table); err != nil {
@@ -136,14 +138,14 @@ func listRoutes() ([]route, error) {
 	for _, row := range table.Rows() {
 		destination, err := addressIn(&row.DestinationPrefix.Prefix).Prefix(int(row.DestinationPrefix.PrefixLength))
 		if err != nil {
-			continue // no IPv4 route
+			continue // not an IPv4 route
 		}
 		list = append(list, route{destination, addressIn(&row.NextHop), row.InterfaceIndex, row.Metric})
 	}
 	return list, nil
 }
 
-// addressIn returns the address of an IPv4 SOCKADDR_INET, the zero value of others.
+// addressIn returns the address of an IPv4 SOCKADDR_INET, or the zero value for another family.
 func addressIn(socket *windows.RawSockaddrInet) netip.Addr {
 	if socket.Family != windows.AF_INET {
 		return netip.Addr{}
@@ -151,15 +153,15 @@ func addressIn(socket *windows.RawSockaddrInet) netip.Addr {
 	return netip.AddrFrom4((*windows.RawSockaddrInet4)(unsafe.Pointer(socket)).Addr)
 }
 
-// setAddress makes an IPv4 SOCKADDR_INET.
+// setAddress sets an IPv4 SOCKADDR_INET.
 func setAddress(socket *windows.RawSockaddrInet, address netip.Addr) {
 	*(*windows.RawSockaddrInet4)(unsafe.Pointer(socket)) = windows.RawSockaddrInet4{Family: windows.AF_INET,
 		Addr: address.As4()}
 }
 
-// rowOf returns a route to the destination through the adapter and the gateway of another. InitializeIpForwardEntry sets
-// all other fields: Windows requires that before CreateIpForwardEntry2, and may add fields. The metric is an offset to
-// that of the adapter.
+// rowOf returns a route to the destination through the adapter and the gateway of another route.
+// InitializeIpForwardEntry sets all other fields: Windows requires this call before CreateIpForwardEntry2 and may
+// add fields. The metric is an offset to the metric of the adapter.
 func rowOf(destination netip.Prefix, through route) windows.MibIpForwardRow2 {
 	row := initializedRow()
 	row.InterfaceIndex, row.Metric, row.Protocol = through.index, 0, windows.MIB_IPPROTO_NETMGMT
@@ -169,7 +171,8 @@ func rowOf(destination netip.Prefix, through route) windows.MibIpForwardRow2 {
 	return row
 }
 
-// initializedRow returns a row with Windows' defaults, or with the documented ones where the function is missing.
+// initializedRow returns a row with the defaults of Windows, or with the documented defaults if the function is
+// missing.
 func initializedRow() (row windows.MibIpForwardRow2) {
 	initialize, err := find("InitializeIpForwardEntry")
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 // route is an IPv4 route.
 type route struct {
 	destination netip.Prefix
-	nextHop     netip.Addr // 0.0.0.0: what is on the link itself
-	index       uint32     // of its adapter
-	metric      uint32     // of the route; Windows adds that of the adapter
+	nextHop     netip.Addr // 0.0.0.0 for an on-link destination
+	index       uint32     // of the adapter
+	metric      uint32     // of the route, without the metric of the adapter
 }
 
-// defaultOf returns the default route in force: the one with the lowest sum of its metric and its adapter's. Adapters
-// that are not up do not count.
+// defaultOf returns the active default route: the route with the lowest sum of the route metric and the adapter
+// metric. Inactive adapters do not count.
 func defaultOf(adapters []adapter, routes []route) (best route, found bool) {
 	lowest := uint64(0)
 	for _, each := range routes {
@@ -29,7 +29,7 @@ func defaultOf(adapters []adapter, routes []route) (best route, found bool) {
 	return best, found
 }
 
-// destinationsVia returns the destinations of all routes through an adapter, sorted, each once.
+// destinationsVia returns the sorted, unique destinations of all routes through an adapter.
 func destinationsVia(index uint32, routes []route) []string {
 	var list []string
 	for _, each := range routes {

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/cri"
 )
 
-// sandboxes is host.Sandboxes: CRI by gRPC over a named pipe, as in probes.go.
+// sandboxes implements host.Sandboxes: CRI with gRPC over a named pipe, like probes.go.
 type sandboxes struct{}
 
 func (sandboxes) List(ctx context.Context, endpoint string) ([]host.Sandbox, error) {

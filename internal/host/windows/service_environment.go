@@ -1,9 +1,9 @@
 //go:build windows
 
-// A service's own environment is the value Environment of its registry key, for which there is no call. All users of a
-// machine may read the keys of services, and the environment may hold the password of a proxy; so a key with one is for
-// SYSTEM, as which the service control manager runs, and Administrators alone (GetSecurityInfo and SetSecurityInfo on
-// the open key).
+// The environment of a service is the value Environment of its registry key, without a Windows API. All users of a
+// machine may read the keys of services, and the environment may contain a proxy password. Therefore, a key with an
+// environment is accessible only to Administrators and to SYSTEM, the account of the service control manager.
+// GetSecurityInfo and SetSecurityInfo change the open key.
 
 package windows
 
@@ -17,11 +17,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// administratorsKeySDDL is a protected DACL that is handed down to keys below (CI): KA is every right on registry keys.
-// An owner may always change the DACL, so the owner is set, too.
+// administratorsKeySDDL is a protected DACL that subkeys inherit (CI). KA grants all rights on registry keys. The
+// owner is also set, because an owner may always change the DACL.
 const administratorsKeySDDL = "O:BAD:P(A;CI;KA;;;SY)(A;CI;KA;;;BA)"
 
-// setServiceEnvironment sets the service's own environment, which its next process gets.
+// setServiceEnvironment sets the environment of a service for its next process.
 func setServiceEnvironment(name string, list []string) error {
 	const access = registry.READ | registry.SET_VALUE | windows.WRITE_DAC | windows.WRITE_OWNER
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, servicesKey+name, access)
@@ -35,7 +35,8 @@ func setServiceEnvironment(name string, list []string) error {
 	return nil
 }
 
-// setEnvironment closes the key before there is a secret in it, and opens it when there is none any more.
+// setEnvironment restricts the access to the key before a secret is stored, and removes the restriction after the
+// environment is deleted.
 func setEnvironment(key registry.Key, list []string) error {
 	if len(list) > 0 {
 		if err := setKeyAccess(key, host.AccessAdministrators); err != nil {
@@ -49,7 +50,7 @@ func setEnvironment(key registry.Key, list []string) error {
 	return setKeyAccess(key, host.AccessInherited)
 }
 
-// setKeyAccess changes who may use a key. One that has the access already is left alone.
+// setKeyAccess sets the access of a key. A key that already has the access is not changed.
 func setKeyAccess(key registry.Key, access host.Access) error {
 	now, err := keyAccess(key)
 	if err != nil || now == access {
@@ -66,7 +67,7 @@ func setKeyAccess(key registry.Key, access host.Access) error {
 	return nil
 }
 
-// keyAccess reads who may use an open key.
+// keyAccess returns the access of an open key.
 func keyAccess(key registry.Key) (host.Access, error) {
 	descriptor, err := windows.GetSecurityInfo(windows.Handle(key), windows.SE_REGISTRY_KEY, accessParts)
 	if err != nil {

@@ -1,8 +1,9 @@
 //go:build windows
 
-// A service's registry key is read for its names, dependencies and environment. The environment has no call. Names
-// stand there as they were given, also when they refer to a text in a file, which the calls resolve or, where the file
-// lacks it, fail on. Dependencies that someone changed there take effect with the next boot and show in no call before.
+// The registry key of a service is read for its names, dependencies and environment. The environment has no API. The
+// key contains names literally, even if a name refers to a text in a file: the API resolves such references, or
+// fails if the file lacks the text. Dependencies changed in the key take effect at the next boot, and no API reports
+// them before.
 
 package windows
 
@@ -17,7 +18,7 @@ import (
 
 const servicesKey = `SYSTEM\CurrentControlSet\Services\`
 
-// Values of a service's key.
+// Values of a service key.
 const (
 	displayNameValue   = "DisplayName"
 	descriptionValue   = "Description"
@@ -36,7 +37,7 @@ type serviceKey struct {
 	name string // of the service
 }
 
-// openServiceKey opens a service's key to read. The caller closes it.
+// openServiceKey opens the key of a service for reading. The caller must close it.
 func openServiceKey(name string) (serviceKey, error) {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, servicesKey+name, registry.QUERY_VALUE)
 	if err != nil {
@@ -47,7 +48,7 @@ func openServiceKey(name string) (serviceKey, error) {
 
 func (k serviceKey) close() { _ = k.key.Close() }
 
-// read fills in what the key has of a configuration.
+// read adds the data of the key to a configuration.
 func (k serviceKey) read(config *host.ServiceConfig) error {
 	shown, err := k.text(displayNameValue)
 	if err != nil {
@@ -71,8 +72,7 @@ func (k serviceKey) read(config *host.ServiceConfig) error {
 	return err
 }
 
-// dependencies returns the names of the services that the service depends on and, with their prefix, the load order
-// groups.
+// dependencies returns the service dependencies and, with their prefix, the load order groups.
 func (k serviceKey) dependencies() ([]string, error) {
 	dependencies, err := k.list(dependenciesValue)
 	if err != nil {
@@ -85,7 +85,7 @@ func (k serviceKey) dependencies() ([]string, error) {
 	return dependencies, err
 }
 
-// serviceDependencies returns the dependencies of a service that is not open.
+// serviceDependencies opens the key of a service and returns the dependencies.
 func serviceDependencies(name string) ([]string, error) {
 	key, err := openServiceKey(name)
 	if err != nil {
@@ -95,13 +95,13 @@ func serviceDependencies(name string) ([]string, error) {
 	return key.dependencies()
 }
 
-// text returns a value of the key; empty when it is not there.
+// text returns a value of the key, or "" for a missing value.
 func (k serviceKey) text(value string) (string, error) {
 	text, _, err := k.key.GetStringValue(value)
 	return text, k.check(value, err)
 }
 
-// list returns a value of the key; nil when it is not there or empty.
+// list returns a value of the key, or nil for a missing or empty value.
 func (k serviceKey) list(value string) ([]string, error) {
 	list, _, err := k.key.GetStringsValue(value)
 	if len(list) == 0 {
@@ -110,7 +110,7 @@ func (k serviceKey) list(value string) ([]string, error) {
 	return list, k.check(value, err)
 }
 
-// check passes over what is not there or of another type, which the service control manager passes over as well.
+// check ignores missing values and values of another type, like the service control manager.
 func (k serviceKey) check(value string, err error) error {
 	if err == nil || errors.Is(err, registry.ErrNotExist) || errors.Is(err, registry.ErrUnexpectedType) {
 		return nil

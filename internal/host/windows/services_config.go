@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Values of the service control manager that are decided on here.
+// Values of the service control manager that the code below distinguishes.
 const (
 	startAutomatic = 2 // SERVICE_AUTO_START
 	startManual    = 3 // SERVICE_DEMAND_START
@@ -24,7 +24,7 @@ const (
 	statePaused          = 7 // SERVICE_PAUSED
 )
 
-// Refusals of the service control manager that come before it is asked, in its words.
+// Errors of the service control manager that the agent detects before the call, with the same messages.
 var (
 	errServiceName     = errors.New("the specified service name is invalid")
 	errServiceStart    = errors.New("the start type is not known")
@@ -33,8 +33,8 @@ var (
 	errEnvironmentName = errors.New("an environment entry has no name")
 )
 
-// checkConfig refuses a configuration that makes no service. Part of it the service control manager would refuse, too;
-// the environment it does not see, since that is written to the registry.
+// checkConfig rejects an invalid configuration. The service control manager would also reject parts of it, but not
+// the environment, which is stored only in the registry.
 func checkConfig(config host.ServiceConfig) error {
 	if err := checkServiceName(config.Name); err != nil {
 		return err
@@ -58,7 +58,7 @@ func checkConfig(config host.ServiceConfig) error {
 	return nil
 }
 
-// checkServiceName refuses what would name a registry key elsewhere.
+// checkServiceName rejects names that would lead to another registry key.
 func checkServiceName(name string) error {
 	if name == "" || len(name) > 256 || strings.ContainsAny(name, "/\\\x00") {
 		return errServiceName
@@ -78,7 +78,7 @@ func encodeStartType(start host.StartType) (uint32, error) {
 	return 0, fmt.Errorf("%w: %q", errServiceStart, start)
 }
 
-// decodeStartType takes the start types of drivers, which begin with Windows, for automatic.
+// decodeStartType returns the start type for a code. Boot and system start types of drivers count as automatic.
 func decodeStartType(start uint32) host.StartType {
 	switch start {
 	case startManual:
@@ -89,7 +89,7 @@ func decodeStartType(start uint32) host.StartType {
 	return host.StartAutomatic
 }
 
-// decodeState takes a paused service for a running one: it has a process.
+// decodeState returns the state for a code. A paused service counts as running because it has a process.
 func decodeState(state uint32) host.ServiceState {
 	switch state {
 	case stateStartPending:
@@ -102,7 +102,7 @@ func decodeState(state uint32) host.ServiceState {
 	return host.ServiceStopped
 }
 
-// exitCode returns the exit code of a service's last run; 0 when it never ran.
+// exitCode returns the exit code of the last run of a service, or 0 if the service has never run.
 func exitCode(win32, specific uint32) int {
 	switch win32 {
 	case codeServiceSpecific:
@@ -113,13 +113,12 @@ func exitCode(win32, specific uint32) int {
 	return int(win32)
 }
 
-// shownName returns the display name that a configuration asks for. Windows shows the name itself when there is no
-// other.
+// shownName returns the display name for a configuration. Without a display name, Windows shows the name.
 func shownName(config host.ServiceConfig) string {
 	return cmp.Or(config.DisplayName, config.Name)
 }
 
-// ownDisplayName returns the opposite: a display name that is the name is none.
+// ownDisplayName is the inverse of shownName: a display name equal to the name counts as empty.
 func ownDisplayName(name, shown string) string {
 	if shown == name {
 		return ""

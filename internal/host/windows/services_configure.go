@@ -1,7 +1,7 @@
 //go:build windows
 
-// A service is made with CreateService and changed in place with ChangeServiceConfig and ChangeServiceConfig2. Its
-// account and its type are left as they are: LocalSystem in a process of its own where the service is new.
+// A service is created with CreateService and updated in place with ChangeServiceConfig and ChangeServiceConfig2. An
+// update does not change the account and the type. A new service has the account LocalSystem and a separate process.
 
 package windows
 
@@ -17,12 +17,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// changeAccess is what changing a configuration needs. An action that restarts the service asks for the right to start
-// it.
+// changeAccess contains the access rights for a configuration change. A recovery action that restarts the service
+// requires the right to start it.
 const changeAccess = windows.SERVICE_QUERY_CONFIG | windows.SERVICE_CHANGE_CONFIG | windows.SERVICE_START
 
-// Configure creates the service or changes it in place. A second call repairs what a first one that was cut short left
-// undone.
+// Configure creates the service or updates it in place. Another call completes an interrupted call.
 func (services) Configure(ctx context.Context, config host.ServiceConfig) error {
 	if err := checkConfig(config); err != nil {
 		return fmt.Errorf("configure service %s: %w", config.Name, err)
@@ -45,7 +44,7 @@ func (services) Configure(ctx context.Context, config host.ServiceConfig) error 
 	return nil
 }
 
-// encodedConfig is a configuration in the form that the calls take.
+// encodedConfig is a configuration in the form required by the Windows API.
 type encodedConfig struct {
 	name, shown, description, commandLine *uint16
 	dependencies                          *uint16
@@ -139,8 +138,9 @@ func (s service) setDescription(text *uint16) error {
 	return nil
 }
 
-// setDelayedStart sets or removes the delay of automatic starts, which another program may have set: a node waits for
-// its services after a boot. Windows keeps such a delay for every service; where it does not, there is none to remove.
+// setDelayedStart sets or removes the delay of automatic starts. Another program may have set a delay, but a node
+// needs its services after a boot. Windows can store a delay for every service. On systems without support, there is
+// no delay to remove.
 func (s service) setDelayedStart(delayed bool) error {
 	var info windows.SERVICE_DELAYED_AUTO_START_INFO
 	if delayed {
@@ -154,12 +154,12 @@ func (s service) setDelayedStart(delayed bool) error {
 	return nil
 }
 
-// setRecovery sets the reaction to crashes completely: an empty text removes a command or a message, and no actions
-// behind a pointer that is not null remove the actions. With the flag, a service that reports an exit code other than 0
-// counts as crashed, too, not only one whose process vanishes: that is how a Go program ends that fails.
+// setRecovery replaces the complete reaction to crashes. An empty text removes a command or a message, and an empty
+// list behind a non-null pointer removes the actions. With the flag, an exit code other than 0 also counts as a
+// crash, because a failed Go program ends with an exit code. Without the flag, only a vanished process counts.
 func (s service) setRecovery(wanted encodedConfig) error {
 	recovery := wanted.recovery
-	if recovery.reboots() { // Windows takes a reboot only from callers that may restart the machine
+	if recovery.reboots() { // Windows requires the shutdown privilege for a reboot action
 		if err := enablePrivilege(shutdownPrivilege); err != nil {
 			return fmt.Errorf("set its recovery actions: %w", err)
 		}
@@ -177,7 +177,7 @@ func (s service) setRecovery(wanted encodedConfig) error {
 		err = s.SetRecoveryActionsOnNonCrashFailures(recovery.afterErrors)
 	}
 	if errors.Is(err, windows.ERROR_INVALID_LEVEL) && wanted.config.FullRecovery().Equal(host.Recovery{}) {
-		return nil // where Windows keeps no recovery actions, there are none
+		return nil // systems without recovery actions have none to remove
 	}
 	if err != nil {
 		return fmt.Errorf("set its recovery actions: %w", translate(err))
@@ -185,8 +185,8 @@ func (s service) setRecovery(wanted encodedConfig) error {
 	return nil
 }
 
-// Delete removes a stopped service. One that is not stopped is marked, so that it goes when it stops, and ErrInUse says
-// so.
+// Delete removes a stopped service. Windows only marks a running service for deletion and deletes it after the stop.
+// In that case, Delete returns ErrInUse.
 func (services) Delete(ctx context.Context, name string) error {
 	err := await(ctx, func() error {
 		return withService(name, windows.DELETE|windows.SERVICE_QUERY_STATUS, func(s service) error {

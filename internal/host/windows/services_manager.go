@@ -1,8 +1,9 @@
 //go:build windows
 
-// The service control manager is called through x/sys/windows/svc/mgr where that does the same. It opens services with
-// all rights, quotes command lines itself, reads a configuration completely or not at all, leaves out the type of a
-// service in its status, and cannot set recovery actions together with their command and message: these calls are here.
+// The service control manager is called through x/sys/windows/svc/mgr where the functions are equivalent. That
+// package opens services with all rights, quotes command lines itself, and reads either a complete configuration or
+// nothing. The package omits the service type in the status, and cannot set recovery actions together with their
+// command and message. This file implements these calls.
 
 package windows
 
@@ -15,13 +16,13 @@ import (
 	"golang.org/x/sys/windows/svc/mgr"
 )
 
-// services is host.Services.
+// services implements host.Services.
 type services struct{}
 
 // manager is a connection to the service control manager.
 type manager struct{ handle windows.Handle }
 
-// connect opens the service control manager. The caller closes the connection.
+// connect opens the service control manager. The caller must close the connection.
 func connect(access uint32) (manager, error) {
 	handle, err := windows.OpenSCManager(nil, nil, access)
 	if err != nil {
@@ -32,7 +33,8 @@ func connect(access uint32) (manager, error) {
 
 func (m manager) close() { _ = windows.CloseServiceHandle(m.handle) }
 
-// open opens a service. The caller closes it; one that is marked for deletion goes with its last handle.
+// open opens a service. The caller must close the service. A service marked for deletion is deleted with its last
+// handle.
 func (m manager) open(name string, access uint32) (service, error) {
 	text, err := windows.UTF16PtrFromString(name)
 	if err != nil {
@@ -50,7 +52,7 @@ type service struct{ *mgr.Service }
 
 func (s service) close() { _ = s.Close() }
 
-// withService does something with a service, on a connection of its own.
+// withService runs action with a service on a separate connection.
 func withService(name string, access uint32, action func(service) error) error {
 	m, err := connect(windows.SC_MANAGER_CONNECT)
 	if err != nil {
@@ -65,13 +67,13 @@ func withService(name string, access uint32, action func(service) error) error {
 	return action(s)
 }
 
-// serviceEntry is a service in the service control manager's list.
+// serviceEntry is a service in the list of the service control manager.
 type serviceEntry struct {
 	name, shown string
 	status      windows.SERVICE_STATUS_PROCESS
 }
 
-// list returns all services of these types, in no order.
+// list returns all services of the given types, in no particular order.
 func (m manager) list(types uint32) ([]serviceEntry, error) {
 	var entries []serviceEntry
 	buffer := make([]uint64, 64<<10/8)
@@ -98,7 +100,7 @@ func (m manager) list(types uint32) ([]serviceEntry, error) {
 	}
 }
 
-// status asks how the service stands.
+// status queries the status of the service.
 func (s service) status() (windows.SERVICE_STATUS_PROCESS, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32

@@ -1,27 +1,27 @@
 package windows
 
-// serviceRun is how a service stands, as far as it tells of its process.
+// serviceRun is the part of a service status that concerns the process.
 type serviceRun struct {
 	state uint32
-	// pid is the process's id.
+	// pid is the ID of the process.
 	pid uint32
-	// own is true when the process is the service's alone.
+	// own is true if no other service uses the process.
 	own bool
 }
 
-// processCalls are the calls with which a service's process is opened.
+// processCalls contains the calls for opening the process of a service.
 type processCalls struct {
-	// open opens a process; 0 for one that has ended or is protected.
+	// open opens a process. It returns 0 for an ended or protected process.
 	open  func(pid uint32) (handle uintptr, err error)
 	close func(handle uintptr)
-	// query asks how the service stands now.
+	// query returns the current status of the service.
 	query func() (serviceRun, error)
 }
 
-// claimProcess opens the process of a service that stood like this, and returns how the service stands now. The handle
-// is 0 when the service has stopped, or has no process that is its alone and can be opened. Once a process has ended
-// Windows gives its id to another, which nobody may end for the service's sake: so the service is asked again when the
-// process is open, which keeps its id from others.
+// claimProcess opens the process of a service with the given status and returns the current status. The handle is 0
+// if the service has stopped, or if the process is shared, missing or protected. After the end of a process, Windows
+// assigns the ID to another process, which must not be ended. Therefore, claimProcess queries the service again
+// after opening the process: an open handle prevents the reuse of the ID.
 func claimProcess(run serviceRun, calls processCalls) (uintptr, serviceRun, error) {
 	for run.state != stateStopped && run.own && run.pid != 0 {
 		handle, err := calls.open(run.pid)

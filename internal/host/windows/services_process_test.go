@@ -13,7 +13,7 @@ func TestTheProcessThatIsEndedIsTheServices(t *testing.T) {
 	refused, hidden := errors.New("refused"), errors.New("hidden")
 	for name, c := range map[string]struct {
 		run    serviceRun
-		now    []serviceRun // how the service stands each time when it is asked
+		now    []serviceRun // status of the service for each query
 		opens  map[uint32]error
 		hidden error
 

@@ -1,7 +1,7 @@
 //go:build windows
 
-// A service's command line, start type and recovery actions are read with QueryServiceConfig and QueryServiceConfig2;
-// see service_key.go for the rest.
+// The command line, start type and recovery actions of a service are read with QueryServiceConfig and
+// QueryServiceConfig2. service_key.go reads the rest.
 
 package windows
 
@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Query returns the named services, or all that are no drivers, with their names as they were made. Of a driver, and of
-// a service whose configuration Windows hides also from administrators, only name, display name and state are known.
+// Query returns the named services, or all services except drivers, with their original names. For drivers, and for
+// services with a configuration hidden even from administrators, only name, display name and state are known.
 func (services) Query(ctx context.Context, names ...string) (list []host.Service, err error) {
 	err = await(ctx, func() error {
 		list, err = queryServices(ctx, names)
@@ -55,7 +55,7 @@ func queryServices(ctx context.Context, names []string) ([]host.Service, error) 
 		}
 		view, err := m.view(entry)
 		if errors.Is(err, host.ErrNotExist) {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, fmt.Errorf("query service %s: %w", entry.name, err)
@@ -65,7 +65,7 @@ func queryServices(ctx context.Context, names []string) ([]host.Service, error) 
 	return list, nil
 }
 
-// pickServices returns the named ones, in the order of the names; all when none is named.
+// pickServices returns the named services in the order of the names, or all services if no name is given.
 func pickServices(entries []serviceEntry, names []string) []serviceEntry {
 	if len(names) == 0 {
 		return entries
@@ -105,7 +105,7 @@ func (m manager) view(entry serviceEntry) (host.Service, error) {
 	return view, err
 }
 
-// readConfig fills in the configuration of the service that it names.
+// readConfig reads the configuration of the service config.Name.
 func (m manager) readConfig(config *host.ServiceConfig) error {
 	s, err := m.open(config.Name, windows.SERVICE_QUERY_CONFIG)
 	if err != nil {
@@ -133,7 +133,7 @@ func (m manager) readConfig(config *host.ServiceConfig) error {
 	return key.read(config)
 }
 
-// baseConfig is what is used of the answer of QueryServiceConfig.
+// baseConfig is the used part of a QueryServiceConfig result.
 type baseConfig struct {
 	commandLine string
 	start       host.StartType
@@ -150,8 +150,8 @@ func (s service) baseConfig() (baseConfig, error) {
 	return baseConfig{windows.UTF16PtrToString(answer.BinaryPathName), decodeStartType(answer.StartType)}, nil
 }
 
-// ask calls with a buffer that grows until the answer fits. It is one of 64-bit words, as the structures in it are
-// aligned.
+// ask runs call with a buffer that grows until the result fits. The buffer consists of 64-bit words for the
+// alignment of its structures.
 func (s service) ask(what string, call func(buffer *byte, size uint32, needed *uint32) error) ([]uint64, error) {
 	buffer := make([]uint64, 1<<10/8)
 	for {
@@ -167,7 +167,7 @@ func (s service) ask(what string, call func(buffer *byte, size uint32, needed *u
 	}
 }
 
-// recovery is empty where Windows keeps no recovery actions.
+// recovery returns the recovery actions, which are empty on systems without recovery actions.
 func (s service) recovery() (r recovery, err error) {
 	buffer, err := s.ask("recovery actions", func(buffer *byte, size uint32, needed *uint32) error {
 		return windows.QueryServiceConfig2(s.Handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS, buffer, size, needed)
@@ -192,7 +192,7 @@ func (s service) recovery() (r recovery, err error) {
 	return r, err
 }
 
-// flag returns the BOOL of a level that has nothing else; false where Windows does not have the level.
+// flag returns the BOOL of an information level that contains nothing else, and false on systems without the level.
 func (s service) flag(what string, level uint32) (bool, error) {
 	buffer, err := s.ask(what, func(buffer *byte, size uint32, needed *uint32) error {
 		return windows.QueryServiceConfig2(s.Handle, level, buffer, size, needed)

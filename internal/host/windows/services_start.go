@@ -1,7 +1,7 @@
 //go:build windows
 
-// StartService starts a service. What a service depends on is started before it, one after the other, although the
-// service control manager would do so as well: so each that does not start is named in the error.
+// StartService starts a service. Dependencies are started before the service, one after the other, although the
+// service control manager would also start them. This order lets the error name each dependency that does not start.
 
 package windows
 
@@ -18,10 +18,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// errCircular means that services wait for each other.
+// errCircular means that services depend on each other.
 var errCircular = errors.New("circular service dependency was specified")
 
-// Start starts a service and what it depends on, and waits until it runs.
+// Start starts the dependencies of a service and then the service, and waits until the service runs.
 func (services) Start(ctx context.Context, name string) error {
 	err := withManager(ctx, func(m manager) error { return m.start(ctx, name, nil) })
 	if err != nil {
@@ -30,7 +30,7 @@ func (services) Start(ctx context.Context, name string) error {
 	return nil
 }
 
-// withManager does an operation that waits for services. Each call within looks at the context.
+// withManager runs an operation that waits for services. Each call in the operation must check ctx.
 func withManager(ctx context.Context, operation func(manager) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -43,7 +43,8 @@ func withManager(ctx context.Context, operation func(manager) error) error {
 	return operation(m)
 }
 
-// start starts a service and before it what it depends on. The chain are the services that wait for this one.
+// start starts the dependencies of a service and then the service. The chain contains the services that wait for
+// this service.
 func (m manager) start(ctx context.Context, name string, chain []string) error {
 	if slices.Contains(chain, strings.ToLower(name)) {
 		return errCircular
@@ -71,7 +72,7 @@ func (m manager) start(ctx context.Context, name string, chain []string) error {
 	}
 	for _, dependency := range dependencies {
 		if strings.HasPrefix(dependency, loadGroupPrefix) {
-			continue // a group of drivers: at least one of it must run, which the service control manager knows best
+			continue // a group of drivers, which the service control manager checks
 		}
 		if err := m.start(ctx, dependency, chain); err != nil {
 			return fmt.Errorf("%w: %s: %w", host.ErrDependency, dependency, err)
@@ -80,10 +81,10 @@ func (m manager) start(ctx context.Context, name string, chain []string) error {
 	return m.launch(ctx, name)
 }
 
-// launch starts a service whose dependencies run and waits until it runs, too.
+// launch starts a service with running dependencies and waits until the service runs.
 func (m manager) launch(ctx context.Context, name string) error {
-	// StartService waits up to 30 s for the service's process, and so has a connection of its own: the caller may leave
-	// earlier.
+	// StartService waits up to 30 s for the process of the service. The call has a separate connection because the
+	// caller may return earlier.
 	err := await(ctx, func() error {
 		return withService(name, windows.SERVICE_START, func(s service) error {
 			err := s.startUnlocked(ctx)
@@ -111,7 +112,8 @@ func (m manager) launch(ctx context.Context, name string) error {
 	return nil
 }
 
-// lockedLimit is how long the start of another service may lock the database of services: as long as StartService waits for a process.
+// lockedLimit is the maximum time that the start of another service may lock the service database. StartService
+// waits the same time for a process.
 const lockedLimit = 30 * time.Second
 
 // startUnlocked retries StartService after ERROR_SERVICE_DATABASE_LOCKED.
@@ -133,8 +135,8 @@ func (s service) startUnlocked(ctx context.Context) error {
 	}
 }
 
-// stoppedAtStart returns the error for a service that ended while it started. Its exit code means to it what it likes,
-// so it has words here but no meaning to callers.
+// stoppedAtStart returns the error for a service that ended during its start. The exit code has a service-specific
+// meaning, so the error contains a message but no host error.
 func stoppedAtStart(status windows.SERVICE_STATUS_PROCESS) error {
 	code := exitCode(status.Win32ExitCode, status.ServiceSpecificExitCode)
 	words := ""
@@ -144,13 +146,13 @@ func stoppedAtStart(status windows.SERVICE_STATUS_PROCESS) error {
 	return fmt.Errorf("it ended while it started, exit code %d%s; look at its log", code, words)
 }
 
-// Times between two looks at a service that starts or stops.
+// Delays between two status queries of a service that starts or stops.
 const (
 	firstLook   = 5 * time.Millisecond
 	longestLook = 200 * time.Millisecond
 )
 
-// settle waits until a service neither starts nor stops.
+// settle waits until a service is neither starting nor stopping.
 func (s service) settle(ctx context.Context) (windows.SERVICE_STATUS_PROCESS, error) {
 	return s.poll(ctx, func(status windows.SERVICE_STATUS_PROCESS) bool {
 		state := decodeState(status.CurrentState)
@@ -158,8 +160,8 @@ func (s service) settle(ctx context.Context) (windows.SERVICE_STATUS_PROCESS, er
 	})
 }
 
-// poll looks at a service until it stands as wanted. NotifyServiceStatusChange would call back only a thread in an
-// alertable wait, which no thread of a Go program is.
+// poll queries the status of a service until the status meets the condition. NotifyServiceStatusChange is unsuitable
+// because it calls back only threads in an alertable wait, and no thread of a Go program waits alertably.
 func (s service) poll(ctx context.Context,
 	wanted func(windows.SERVICE_STATUS_PROCESS) bool) (windows.SERVICE_STATUS_PROCESS, error) {
 	timer := time.NewTimer(0)

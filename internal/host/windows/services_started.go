@@ -7,11 +7,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// startedBy returns the processes that belong to a service besides its own: those that its process has started, or that
-// have started it, from an executable that the service's command line names. So kube-log-runner and the program that it
-// runs belong together, whichever of the two the service control manager shows; a shim that containerd has started goes
-// on when containerd stops. A process that began before its parent has another for a parent: Windows gives the ID of
-// one that has ended to the next.
+// startedBy returns the additional processes of a service: the parent and the children of its process, if the
+// command line of the service contains their executable. Thus kube-log-runner and the program that it runs belong
+// together, regardless of the process that the service control manager reports. A shim started by containerd does
+// not belong to the service and continues when containerd stops. A process that started before its apparent parent
+// has another parent, because Windows reuses the IDs of ended processes.
 func startedBy(pid int, commandLine string, list []host.Process) []host.Process {
 	named := host.SplitCommandLine(commandLine)
 	names := func(process host.Process) bool {

@@ -16,7 +16,7 @@ func TestTheProcessesThatAServiceEndsWith(t *testing.T) {
 		{PID: 20, Parent: 8, Path: `C:\k\r\kube-log-runner.exe`, Started: at(5)},
 		{PID: 24, Parent: 20, Path: `C:\K\r\kubelet.exe`, Started: at(6)},
 		{PID: 28, Parent: 24, Path: `C:\k\ecr-credential-provider.exe`, Started: at(7)},
-		{PID: 32, Parent: 20, Path: `C:\k\r\kubelet.exe`, Started: at(4)}, // its parent had this ID before
+		{PID: 32, Parent: 20, Path: `C:\k\r\kubelet.exe`, Started: at(4)}, // the ID of its parent has been reused
 		{PID: 40, Parent: 8, Path: `C:\k\c\containerd.exe`, Started: at(5)},
 		{PID: 44, Parent: 40, Path: `C:\k\c\containerd-shim-runhcs-v1.exe`, Started: at(6)},
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// startedProcesses are the open processes that belong to a service besides its own.
+// startedProcesses are the open processes of a service, without the service's own process.
 type startedProcesses []startedProcess
 
 type startedProcess struct {
@@ -19,8 +19,8 @@ type startedProcess struct {
 	handle windows.Handle
 }
 
-// started opens the processes that belong to a service besides its own, while it still runs: afterwards nobody can tell
-// any more whose they were.
+// started opens the other processes of a service while the service runs, because afterwards their relation to the
+// service is unknown.
 func (s service) started(ctx context.Context, pid int) (startedProcesses, error) {
 	line, err := s.configuredLine(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s service) started(ctx context.Context, pid int) (startedProcesses, error)
 	return open, nil
 }
 
-// configuredLine returns the service's command line; empty where Windows hides it.
+// configuredLine returns the command line of the service, or "" if Windows hides it.
 func (s service) configuredLine(ctx context.Context) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
@@ -66,7 +66,7 @@ func (p startedProcesses) close() {
 	}
 }
 
-// awaitExit waits for the end of each, and ends what is left at the given time.
+// awaitExit waits for the end of each process and ends the remaining processes at the given time.
 func (p startedProcesses) awaitExit(ctx context.Context, until time.Time) error {
 	for _, each := range p {
 		if err := awaitExit(ctx, each.handle, max(0, time.Until(until))); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// SetStartType changes the start type with ChangeServiceConfig, which leaves all else of the service as it is. The
-// service may be another's, with an account and recovery actions that Configure does not know.
+// SetStartType changes the start type with ChangeServiceConfig, which keeps all other settings. The service may be
+// foreign, with an account and recovery actions that Configure does not support.
 func (services) SetStartType(ctx context.Context, name string, start host.StartType) error {
 	code, err := encodeStartType(start)
 	if err == nil {

@@ -1,8 +1,8 @@
 //go:build windows
 
-// ControlService stops a service; it refuses while one runs that depends on it. Which those are is read from the
-// configurations of all services: EnumDependentServices would mix in those that depend on these, and each is to be
-// stopped, and waited for, by the same steps.
+// ControlService stops a service, but fails while a dependent service runs. The dependents are read from the
+// configurations of all services. EnumDependentServices also returns indirect dependents, but Stop must stop and
+// await each service by the same steps.
 
 package windows
 
@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Stop stops a service and before it what depends on it, and waits until its process is gone.
+// Stop stops the dependents of a service and then the service, and waits until its process has ended.
 func (services) Stop(ctx context.Context, name string) error {
 	err := withManager(ctx, func(m manager) error { return m.stop(ctx, name, nil) })
 	if err != nil {
@@ -29,7 +29,8 @@ func (services) Stop(ctx context.Context, name string) error {
 	return nil
 }
 
-// stop stops a service and before it what depends on it. The chain are the services that wait for this one.
+// stop stops the dependents of a service and then the service. The chain contains the services that wait for this
+// service.
 func (m manager) stop(ctx context.Context, name string, chain []string) error {
 	if slices.Contains(chain, strings.ToLower(name)) {
 		return errCircular
@@ -56,7 +57,7 @@ func (m manager) stop(ctx context.Context, name string, chain []string) error {
 	return s.end(ctx, status)
 }
 
-// dependents returns the services that do not stand still and name this one among their dependencies.
+// dependents returns the active services with a direct dependency on the named service.
 func (m manager) dependents(ctx context.Context, name string) ([]string, error) {
 	entries, err := m.list(windows.SERVICE_WIN32)
 	if err != nil {
@@ -72,7 +73,7 @@ func (m manager) dependents(ctx context.Context, name string) ([]string, error) 
 		}
 		dependencies, err := serviceDependencies(entry.name)
 		if errors.Is(err, host.ErrNotExist) || errors.Is(err, windows.ERROR_ACCESS_DENIED) {
-			continue // if a hidden one does depend on it, ControlService refuses
+			continue // if a hidden service is a dependent, ControlService fails
 		}
 		if err != nil {
 			return nil, err
@@ -84,8 +85,8 @@ func (m manager) dependents(ctx context.Context, name string) ([]string, error) 
 	return names, nil
 }
 
-// end stops a service on which nothing depends any more, and waits until its process is gone. The status may be old: to
-// stop what depended on it may have taken minutes.
+// end stops a service without active dependents and waits until its process has ended. The status may be outdated,
+// because stopping the dependents may have taken minutes.
 func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS) error {
 	handle, run, err := claimProcess(runOf(status), s.processCalls(ctx))
 	if err != nil || run.state == stateStopped {
@@ -112,14 +113,14 @@ func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS)
 	return started.awaitExit(ctx, until)
 }
 
-// exitGrace is how long a process may go on after its service has stopped. Some never end by themselves (csi-proxy and
-// hybrid-overlay-node: their main functions do not hear of the stop). The service control manager ends such processes
-// too, after a time that is not documented.
+// exitGrace is the grace period of a process after its service has stopped. Some processes never end by themselves:
+// the main functions of csi-proxy and hybrid-overlay-node do not receive the stop. The service control manager also
+// ends such processes, after an undocumented time.
 const exitGrace = 30 * time.Second
 
 var errStays = errors.New("the process is still running")
 
-// awaitExit waits for the end of the process of a stopped service, and ends it after the grace.
+// awaitExit waits for the end of the process of a stopped service, and ends the process after the grace period.
 func awaitExit(ctx context.Context, process windows.Handle, grace time.Duration) error {
 	limited, cancel := context.WithTimeoutCause(ctx, grace, errStays)
 	defer cancel()
@@ -136,8 +137,8 @@ func runOf(status windows.SERVICE_STATUS_PROCESS) serviceRun {
 	return serviceRun{status.CurrentState, status.ProcessId, status.ServiceType&windows.SERVICE_WIN32_OWN_PROCESS != 0}
 }
 
-// processCalls open the service's process to wait for, and to end, with OpenProcess, and ask after it with
-// QueryServiceStatusEx.
+// processCalls returns the calls that open the process of the service with OpenProcess, for waiting and termination,
+// and query the service with QueryServiceStatusEx.
 func (s service) processCalls(ctx context.Context) processCalls {
 	return processCalls{
 		open: openToEnd,
@@ -154,11 +155,11 @@ func (s service) processCalls(ctx context.Context) processCalls {
 	}
 }
 
-// openToEnd opens a process to wait for its end, and to end it.
+// openToEnd opens a process for waiting and termination.
 func openToEnd(pid uint32) (uintptr, error) {
 	process, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_TERMINATE, false, pid)
 	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) || errors.Is(err, windows.ERROR_ACCESS_DENIED) {
-		return 0, nil // it has ended, or Windows protects it
+		return 0, nil // the process has ended, or Windows protects it
 	}
 	if err != nil {
 		return 0, fmt.Errorf("open its process %d: %w", pid, err)
@@ -170,13 +171,13 @@ func openToEnd(pid uint32) (uintptr, error) {
 func (s service) requestUntilStopped(ctx context.Context, pid uint32) error {
 	for {
 		err := requestStop(ctx, s.Name)
-		refused := errors.Is(err, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL) // for now: it is starting or stopping
+		refused := errors.Is(err, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL) // the service is starting or stopping
 		if err != nil && !refused {
 			return err
 		}
 		status, err := s.poll(ctx, func(status windows.SERVICE_STATUS_PROCESS) bool {
 			state := decodeState(status.CurrentState)
-			// A service that accepted may say that it runs for a moment longer.
+			// After accepting the control, a service may briefly report the running state.
 			return state == host.ServiceStopped || state == host.ServiceRunning && (refused || status.ProcessId != pid)
 		})
 		switch {
@@ -192,7 +193,7 @@ func (s service) requestUntilStopped(ctx context.Context, pid uint32) error {
 	}
 }
 
-// requestStop sends the stop control. ControlService waits for the service's answer, up to 30 s.
+// requestStop sends the stop control. ControlService waits up to 30 s for the response of the service.
 func requestStop(ctx context.Context, name string) error {
 	return await(ctx, func() error {
 		return withService(name, windows.SERVICE_STOP, func(s service) error {
@@ -205,9 +206,10 @@ func requestStop(ctx context.Context, name string) error {
 	})
 }
 
-// endsAnyway reports whether a stop control failed because the process of the service has ended, or ends before it has
-// answered. The service control manager writes the control into a pipe and reads the answer from it: the write fails
-// with ERROR_NO_DATA when the process has just ended, the read with ERROR_BROKEN_PIPE when it ends now.
+// endsAnyway reports whether a stop control failed because the process of the service has ended, or ends before the
+// response. The service control manager writes the control to a pipe and reads the response from the pipe. The write
+// fails with ERROR_NO_DATA if the process has just ended. The read fails with ERROR_BROKEN_PIPE if the process ends
+// in the meantime.
 func endsAnyway(err error) bool {
 	return errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) || errors.Is(err, windows.ERROR_BROKEN_PIPE) ||
 		errors.Is(err, windows.ERROR_NO_DATA)

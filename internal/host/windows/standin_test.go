@@ -14,10 +14,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// labKey has the settings of the lab's stand-ins for parts of Windows (lab/wine/standin).
+// labKey contains the settings of the lab's simulated parts of Windows (lab/wine/standin).
 const labKey = `SOFTWARE\wmco-lab`
 
-// needsStandIns skips a test on machines without the stand-ins: no other part of Windows fails on request.
+// needsStandIns skips a test on machines without the simulated parts, because Windows itself does not fail on
+// request.
 func needsStandIns(t *testing.T) {
 	t.Helper()
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, labKey, registry.QUERY_VALUE)
@@ -27,11 +28,12 @@ func needsStandIns(t *testing.T) {
 	must(t, key.Close())
 }
 
-// setFault sets faults of a stand-in until the returned function or the end of the test (lab/wine/standin/c/faults.h).
+// setFault sets faults of a simulated part until the returned function or the end of the test
+// (lab/wine/standin/c/faults.h).
 func setFault(t *testing.T, part string, values map[string]any) (mend func()) {
 	t.Helper()
 	path := labKey + `\faults\` + part
-	mend = func() { _ = registry.DeleteKey(registry.LOCAL_MACHINE, path) } // it may be mended already
+	mend = func() { _ = registry.DeleteKey(registry.LOCAL_MACHINE, path) } // the fault may already be removed
 	mend()
 	t.Cleanup(mend)
 	key, _, err := registry.CreateKey(registry.LOCAL_MACHINE, path, registry.SET_VALUE)
@@ -49,8 +51,8 @@ func setFault(t *testing.T, part string, values map[string]any) (mend func()) {
 	return mend
 }
 
-// startDefender lets Microsoft Defender Antivirus be at work until the test ends: a service of its name, in a program
-// of its name. The stand-in for WMI has its exclusions.
+// startDefender simulates an active Microsoft Defender Antivirus until the end of the test: a service and a program
+// with the same names. The simulated WMI provides the exclusions.
 func startDefender(t *testing.T) {
 	t.Helper()
 	self, err := executable()
@@ -74,7 +76,7 @@ func startDefender(t *testing.T) {
 	}
 }
 
-// enableHNS lets the Host Networking Service answer until the test ends.
+// enableHNS enables the simulated Host Networking Service until the end of the test.
 func enableHNS(t *testing.T) {
 	t.Helper()
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, labKey+`\features\Containers`,
@@ -92,7 +94,7 @@ func enableHNS(t *testing.T) {
 
 func hexCode(code int) string { return fmt.Sprintf("0x%08x", code) }
 
-// faultNumber reads a number of a fault, which stand-ins count down.
+// faultNumber returns a number of a fault, which the simulated parts decrement.
 func faultNumber(t *testing.T, part, name string) uint64 {
 	t.Helper()
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, labKey+`\faults\`+part, registry.QUERY_VALUE)

@@ -1,8 +1,8 @@
 //go:build windows
 
-// What Windows says of itself comes from several places. RtlGetVersion is the one call that tells the version
-// unadorned; update revision, product and edition stand in the registry only. GlobalMemoryStatusEx, GetDiskFreeSpaceEx
-// and NtQuerySystemInformation (for the boot) tell the rest.
+// The facts of Windows come from several sources. RtlGetVersion is the only call that returns the unmodified
+// version. Only the registry contains update revision, product and edition. The other facts come from
+// GlobalMemoryStatusEx, GetDiskFreeSpaceEx and NtQuerySystemInformation (boot time).
 
 package windows
 
@@ -19,10 +19,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// system is host.System.
+// system implements host.System.
 type system struct{}
 
-// Info reads the machine's present facts.
+// Info returns the current facts of the machine.
 func (system) Info(ctx context.Context) (info host.SystemInfo, err error) {
 	err = await(ctx, func() error {
 		info, err = readSystem(ctx)
@@ -50,10 +50,10 @@ func readSystem(ctx context.Context) (host.SystemInfo, error) {
 	return info, nil
 }
 
-// workstation is the product type of a Windows that is no server (VER_NT_WORKSTATION).
+// workstation is the product type of a client Windows (VER_NT_WORKSTATION).
 const workstation = 1
 
-// currentVersionKey has what Windows' own "About" shows.
+// currentVersionKey contains the facts that Windows shows under "About".
 const currentVersionKey = `SOFTWARE\Microsoft\Windows NT\CurrentVersion`
 
 func readVersion(info *host.SystemInfo) error {
@@ -80,7 +80,7 @@ func readVersion(info *host.SystemInfo) error {
 	return nil
 }
 
-// readArchitecture asks for the machine's own, not the one that this program was built for.
+// readArchitecture reads the architecture of the machine, not of this program.
 func readArchitecture(info *host.SystemInfo) error {
 	var process, native uint16
 	if err := windows.IsWow64Process2(windows.CurrentProcess(), &process, &native); err != nil {
@@ -90,7 +90,7 @@ func readArchitecture(info *host.SystemInfo) error {
 	return nil
 }
 
-// readMachineID takes the GUID that setup makes.
+// readMachineID reads the GUID that Windows Setup creates.
 func readMachineID(info *host.SystemInfo) error {
 	const path = `SOFTWARE\Microsoft\Cryptography`
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, path, registry.QUERY_VALUE|registry.WOW64_64KEY)
@@ -115,8 +115,8 @@ type timeOfDay struct {
 	sleepTimeBias uint64
 }
 
-// readBoot reads when Windows booted. Setting the clock shifts the boot time and is summed up in its bias; without the
-// bias it stays the same until the next boot, which makes it the boot's name.
+// readBoot reads the boot time. A change of the clock shifts the boot time, and the bias accumulates these shifts.
+// Without the bias, the boot time is constant until the next boot and therefore identifies the boot.
 func readBoot(info *host.SystemInfo) error {
 	var answer timeOfDay
 	err := windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation, unsafe.Pointer(&answer),
@@ -175,15 +175,15 @@ func readAddresses(info *host.SystemInfo) (err error) {
 	return err
 }
 
-// rebootKeys are there while a part of Windows waits for a restart: component servicing (features, updates) and Windows
-// Update. The value PendingFileRenameOperations is no such sign: programs that update themselves leave entries there
-// all the time.
+// rebootKeys exist while a part of Windows waits for a restart: component servicing (features, updates) and Windows
+// Update. The value PendingFileRenameOperations does not indicate a pending restart, because programs that update
+// themselves leave entries there permanently.
 var rebootKeys = []string{
 	`SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending`,
 	`SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired`,
 }
 
-// readRebootPending comes after readNames: a host name that waits is a reason, too.
+// readRebootPending must run after readNames, because a pending host name also requires a restart.
 func readRebootPending(info *host.SystemInfo) error {
 	info.RebootPending = info.PendingHostName != ""
 	for _, path := range rebootKeys {

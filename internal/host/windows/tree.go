@@ -14,9 +14,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// tree is host.Tree on Win32: CreateDirectoryW with the final permissions from the start, MoveFileExW, and the standard
-// library's Symlink, which asks CreateSymbolicLinkW for SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE where Windows
-// knows it and makes the kind of link (to a file, to a folder) that the target is.
+// tree implements host.Tree with Win32: CreateDirectoryW with the final permissions from the start, MoveFileExW, and
+// Symlink of the standard library. Symlink calls CreateSymbolicLinkW with
+// SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE if Windows supports this flag. The kind of the link (to a file or to
+// a directory) depends on the target.
 type tree struct{}
 
 func (tree) MakeDirectory(ctx context.Context, path string, access host.Access) error {
@@ -58,8 +59,9 @@ func (tree) Symlink(ctx context.Context, target, link string) error {
 	return fault("link", link, symlink(ctx, target, p))
 }
 
-// symlink makes the link beside its place and moves it there, so that a reader finds the old or the new; where one of
-// the two leads to a folder, Windows cannot replace and the place is empty for a moment.
+// symlink creates a draft link and moves it to the final name, so that a reader finds the old or the new link.
+// Windows cannot replace the old link if either link has the directory kind. In this case, the name is missing
+// briefly.
 func symlink(ctx context.Context, target string, link drivePath) error {
 	if target == "" || link.root() {
 		return fmt.Errorf("%w: a link needs a target and a place in a folder", fs.ErrInvalid)
@@ -80,7 +82,7 @@ func symlink(ctx context.Context, target string, link drivePath) error {
 	}
 	err := move(ctx, draft, link, windows.MOVEFILE_REPLACE_EXISTING)
 	if err != nil {
-		_ = removeEntry(draft) // best effort: the link was not made
+		_ = removeEntry(draft) // best effort: the link was not created
 	}
 	return err
 }

@@ -15,10 +15,10 @@ import (
 //	CoCreateInstance {76A64158-CB41-11D1-8B02-00600806D9B6} (WbemScripting.SWbemLocator)
 //	  ConnectServer(".", namespace): SWbemServices
 //	    InstancesOf(class): SWbemObjectSet of objects with the class's properties
-//	    Get(class).Methods_.Item(method).InParameters.SpawnInstance_: object that takes the method's parameters as properties
+//	    Get(class).Methods_.Item(method).InParameters.SpawnInstance_: object with the parameters as properties
 //	    ExecMethod(class, method, parameters): object with ReturnValue
 
-// connectWMI returns a namespace of WMI on this machine. The caller releases it.
+// connectWMI connects to a WMI namespace on this machine. The caller must release it.
 func connectWMI(namespace string) (*ole.IDispatch, error) {
 	locator, err := createObject("{76A64158-CB41-11D1-8B02-00600806D9B6}")
 	if err != nil {
@@ -32,7 +32,7 @@ func connectWMI(namespace string) (*ole.IDispatch, error) {
 	return service, nil
 }
 
-// callClass calls a method of a class of WMI with one parameter. It returns 0 also for a method that returns nothing.
+// callClass calls a method of a WMI class with one parameter. It also returns 0 for a method without a return value.
 func callClass(service *ole.IDispatch, class, method, parameter string, value any) (returned uint32, err error) {
 	in, err := methodParameters(service, class, method)
 	if err != nil {
@@ -52,10 +52,10 @@ func callClass(service *ole.IDispatch, class, method, parameter string, value an
 	}
 	defer out.Release()
 	r := propertyReader{object: out}
-	return uint32(r.integer("ReturnValue")), nil // a method without one has returned nothing
+	return uint32(r.integer("ReturnValue")), nil // 0 for a method without a return value
 }
 
-// methodParameters returns an empty set of parameters for a method of the class. The caller releases it.
+// methodParameters returns an empty set of parameters for a method of the class. The caller must release it.
 func methodParameters(service *ole.IDispatch, class, method string) (*ole.IDispatch, error) {
 	object, held := service, []*ole.IDispatch{}
 	defer func() {
@@ -86,8 +86,8 @@ func methodParameters(service *ole.IDispatch, class, method string) (*ole.IDispa
 	return callObject(object, "SpawnInstance_")
 }
 
-// stringsIn returns the strings in a property that is an array of them, or NULL. Any other value is an error: it would
-// read as an empty list.
+// stringsIn returns the strings of an array property, or nil for NULL. Any other value is an error, because it must
+// not be read as an empty list.
 func stringsIn(object *ole.IDispatch, property string) ([]string, error) {
 	value, err := object.GetProperty(property)
 	if err != nil {
@@ -111,13 +111,13 @@ func stringsIn(object *ole.IDispatch, property string) ([]string, error) {
 	return texts, nil
 }
 
-// callObject calls a method that returns an object. The caller releases it.
+// callObject calls a method that returns an object. The caller must release the object.
 func callObject(object *ole.IDispatch, method string, arguments ...any) (*ole.IDispatch, error) {
 	value, err := object.CallMethod(method, arguments...)
 	return objectIn(value, method, err)
 }
 
-// readObject reads a property that is an object. The caller releases it.
+// readObject reads a property that contains an object. The caller must release the object.
 func readObject(object *ole.IDispatch, property string, _ ...any) (*ole.IDispatch, error) {
 	value, err := object.GetProperty(property)
 	return objectIn(value, property, err)
@@ -133,7 +133,7 @@ func objectIn(value *ole.VARIANT, name string, err error) (*ole.IDispatch, error
 	return nil, fmt.Errorf("%s returned a value of type %d instead of an object", name, value.VT)
 }
 
-// wmiError gives an error of WMI its code and its meaning to callers.
+// wmiError adds the code and the host error to a WMI error.
 func wmiError(err error) error {
 	var failure *ole.OleError
 	if !errors.As(err, &failure) {
@@ -149,7 +149,7 @@ func meaningOf(err error, code uint32) error {
 	return err
 }
 
-// codeOf returns the code of a method's own failure, which is inside of "exception occurred".
+// codeOf returns the code of a method's own failure, which is nested in "exception occurred".
 func codeOf(failure *ole.OleError) uint32 {
 	var inside ole.EXCEPINFO
 	if errors.As(failure.SubError(), &inside) && inside.SCODE() != 0 {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// inNamespace calls with a namespace of WMI that every Windows has.
+// inNamespace calls ask with a WMI namespace that exists on every Windows.
 func inNamespace[T any](t *testing.T, ask func(service *ole.IDispatch) (T, error)) T {
 	t.Helper()
 	value, err := inCOM(t.Context(), func() (T, error) {

@@ -1,5 +1,5 @@
-// Package forecast says what the operator would change on a host now: the steps that the agent plans for the NodeSpec
-// that the operator would send, what is sent for them, and which pods would have to leave. It changes nothing.
+// Package forecast predicts the operator's next changes of a host: the steps that the agent plans for the
+// current NodeSpec, the files to send, and the pods to evict. The package changes nothing.
 package forecast
 
 import (
@@ -28,28 +28,29 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// Forecast is what would happen to one host.
+// Forecast is the predicted change of one host.
 type Forecast struct {
 	Instance string `json:"instance"`
 	Address  string `json:"address"`
 	Node     string `json:"node,omitempty"`
-	// Error says why nothing is known; all else is empty then.
+	// Error is the reason for an unknown forecast; all other fields are empty then.
 	Error string `json:"error,omitempty"`
-	// Removed says that the host is given back and its Node deleted, and Replaced that its Machine is deleted, so that its
-	// MachineSet makes another one. There are no steps then.
+	// Removed means that the host is restored and the Node deleted. Replaced means that the Machine is deleted,
+	// and replaced by the MachineSet. There are no steps then.
 	Removed  bool `json:"removed,omitempty"`
 	Replaced bool `json:"replaced,omitempty"`
-	// HeldBack is the reason why the operator does nothing of this now: a new host would be refused. Empty if it would not.
+	// HeldBack is the reason that the operator makes none of these changes now: a new host would be refused.
+	// Otherwise it is empty.
 	HeldBack string `json:"heldBack,omitempty"`
-	// Notes are what else there is to know: that the operator is paused for this host, for example.
+	// Notes contains additional information, for example that the operator is paused for this host.
 	Notes []string `json:"notes,omitempty"`
 	Steps []Step   `json:"steps"`
-	// Needs are what the rest of the configuration waits for, besides these steps.
+	// Needs holds the prerequisites of the remaining configuration, besides these steps.
 	Needs []nodespec.Need `json:"needs,omitempty"`
-	// FilesToSend are files and patches of the payload, and BytesToSend is about their size on the wire.
+	// FilesToSend counts files and patches of the payload, and BytesToSend is their approximate size on the wire.
 	FilesToSend int   `json:"filesToSend"`
 	BytesToSend int64 `json:"bytesToSend"`
-	// Drains says that the node is drained before the steps, and Pods are those that are evicted then.
+	// Drains means that the node is drained before the steps, and Pods are the evicted pods.
 	Drains bool  `json:"drains"`
 	Pods   []Pod `json:"pods,omitempty"`
 }
@@ -62,18 +63,18 @@ type Step struct {
 	Restarts     bool   `json:"restartsHost,omitempty"`
 }
 
-// Pod would be evicted.
+// Pod is a pod to evict.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Held says why it could not be evicted now; empty when it could.
+	// Held is the reason that blocks the eviction now; empty if nothing blocks it.
 	Held string `json:"held,omitempty"`
 }
 
 // Changes reports whether anything would be changed.
 func (f Forecast) Changes() bool { return len(f.Steps) > 0 || f.Removed || f.Replaced }
 
-// Forecaster makes forecasts. What it works with is the operator's own.
+// Forecaster computes forecasts with the logic of the operator.
 type Forecaster struct {
 	Reader    client.Client
 	Clientset kubernetes.Interface
@@ -83,14 +84,14 @@ type Forecaster struct {
 	Namespace string
 }
 
-// Of returns the forecast of an instance. When the context has ended, there is none, and the error says what may be left on
-// the host, if anything is. Any other error is in the forecast.
+// Of returns the forecast of an instance. If the context has ended, there is no forecast, and the error reports
+// files that may be left on the host, if any. Any other error is in the forecast.
 func (f Forecaster) Of(ctx context.Context, instance *v1alpha1.WindowsInstance, cluster nodespec.Cluster,
 	key sshkey.Key) (Forecast, error) {
 	return f.At(ctx, nil, instance, cluster, key)
 }
 
-// At returns the forecast of an instance as Of does, during a visit of its host that goes on; nil for one of its own.
+// At returns the forecast of an instance like Of, during an existing visit of its host; nil begins a separate visit.
 func (f Forecaster) At(ctx context.Context, stay *visit.Visit, instance *v1alpha1.WindowsInstance, cluster nodespec.Cluster,
 	key sshkey.Key) (Forecast, error) {
 	s := scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{})
@@ -115,8 +116,8 @@ func (f Forecaster) At(ctx context.Context, stay *visit.Visit, instance *v1alpha
 	return filled, nil
 }
 
-// Unknown returns the forecast of an instance whose host nobody asks, with the reason. One that the operator does not want to
-// be a node has a forecast all the same.
+// Unknown returns the forecast of an instance without a request to its host, with the reason. An instance with
+// a desired state other than node has a complete forecast nonetheless.
 func (f Forecaster) Unknown(instance *v1alpha1.WindowsInstance, why string) Forecast {
 	made := f.blank(scope.New(instance, &scope.Session{}, &hostjobs.Host{}, clock.RealClock{}))
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateNode {
@@ -125,14 +126,14 @@ func (f Forecaster) Unknown(instance *v1alpha1.WindowsInstance, why string) Fore
 	return made
 }
 
-// blank returns a forecast of what is known without the host.
+// blank returns a forecast of the facts known without the host.
 func (f Forecaster) blank(s *scope.Scope) Forecast {
 	instance := s.Instance
 	return Forecast{Instance: instance.Name, Address: instance.Spec.Address, Node: s.NodeName(), Steps: []Step{},
 		Notes: notes(s), Removed: instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved}
 }
 
-// notes are what the instance itself says of what the operator would do.
+// notes returns the information in the instance about changes by the operator.
 func notes(s *scope.Scope) []string {
 	var notes []string
 	instance := s.Instance
@@ -151,8 +152,8 @@ func notes(s *scope.Scope) []string {
 	return notes
 }
 
-// errNotLookedAt is of a host on which the agent's folder may be open to others: no NodeSpec is sent there. It may have
-// been reverted to an earlier state.
+// errNotLookedAt returns the error for a host where non-administrators may read the agent's directory: no
+// NodeSpec is sent there. The host may have been reverted to an earlier state.
 func errNotLookedAt(instance *v1alpha1.WindowsInstance) error {
 	return fmt.Errorf("the operator has not looked at this host yet, or not as it is now. %s See: kubectl windows diagnose %s",
 		cmp.Or(instance.Status.NextAction, "It does so as soon as it can."), instance.Name)
@@ -190,7 +191,7 @@ func (f Forecaster) fill(ctx context.Context, stay *visit.Visit, s *scope.Scope,
 	}
 	f.noteRefusal(s, node, made)
 	if node == nil || !s.Released(node) {
-		return nil // nothing is drained that takes no pods yet
+		return nil // a node without pods is not drained
 	}
 	if f.isReplaced(s, node, spec, made) {
 		return nil
@@ -199,7 +200,7 @@ func (f Forecaster) fill(ctx context.Context, stay *visit.Visit, s *scope.Scope,
 	return f.drained(ctx, inCluster, s, node, made)
 }
 
-// begin begins a visit of its own.
+// begin begins a separate visit.
 func (f Forecaster) begin(ctx context.Context, inCluster nodes.Machines, s *scope.Scope) (*visit.Visit, error) {
 	machine, err := inCluster.Of(ctx, s.Instance)
 	if err != nil {
@@ -220,8 +221,8 @@ func (f Forecaster) begin(ctx context.Context, inCluster nodes.Machines, s *scop
 	return stay, nil
 }
 
-// isReplaced reports whether the Machine of a node is deleted instead of any step: another version of the operator has
-// configured it, and it is to be something else. It notes that in the forecast.
+// isReplaced reports whether the Machine of a node is deleted instead of any step: another version of the operator
+// has configured the node, and its configuration must change. isReplaced records the replacement in the forecast.
 func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.NodeSpec, made *Forecast) bool {
 	applied := s.Instance.Status.SpecDigest
 	changes := len(made.Steps) > 0 || applied != "" && applied != spec.Digest()
@@ -237,10 +238,10 @@ func (f Forecaster) isReplaced(s *scope.Scope, node *corev1.Node, spec nodespec.
 	return true
 }
 
-// asError has the words of a result, and what to do.
+// asError returns an error with the message and the next action of a result.
 func asError(o *result.Result) error { return errors.New(text.Sentence(o.Message) + " " + o.Next) }
 
-// ask has the agent plan.
+// ask requests the plan of the agent.
 func (f Forecaster) ask(ctx context.Context, stay *visit.Visit, spec nodespec.NodeSpec, made *Forecast) error {
 	if err := stay.Settle(ctx, true); err != nil {
 		return err
@@ -292,10 +293,10 @@ func (f Forecaster) ask(ctx context.Context, stay *visit.Visit, spec nodespec.No
 	return err
 }
 
-// longestFact limits a name that a host tells, in bytes.
+// longestFact is the maximum length of a name reported by a host, in bytes.
 const longestFact = 256
 
-// restartAsked adds the restart that somebody has asked for on the Node, unless the plan has one.
+// restartAsked adds the restart that the Node requests by an annotation, unless the plan contains a restart.
 func restartAsked(node *corev1.Node, made *Forecast) {
 	if !nodes.RebootWanted(node) {
 		return
@@ -311,7 +312,7 @@ func restartAsked(node *corev1.Node, made *Forecast) {
 	})
 }
 
-// drained adds the pods that would have to leave.
+// drained adds the pods to evict.
 func (f Forecaster) drained(ctx context.Context, inCluster nodes.Machines, s *scope.Scope, node *corev1.Node, made *Forecast) error {
 	for _, step := range made.Steps {
 		made.Drains = made.Drains || step.DisturbsPods || step.Restarts

@@ -12,15 +12,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// noteRefusal records in a forecast with changes that the operator holds them back because a new host would be refused.
+// noteRefusal records in a forecast with changes that the operator holds them back because a new host would be
+// refused.
 func (f Forecaster) noteRefusal(s *scope.Scope, node *corev1.Node, made *Forecast) {
 	if decision := f.supportNewHost(s, node); !decision.Allowed {
 		made.HeldBack = text.Printable(decision.Message)
 	}
 }
 
-// supportNewHost decides whether a new host in place of an instance's would be supported. node may be nil. This is the
-// decision of the phase eligible: an update of Windows needs a requested restart, which is not held back.
+// supportNewHost decides whether a new host as replacement for an instance's host would be supported. node may
+// be nil. The phase eligible makes the same decision: an update of Windows needs a requested restart, which is
+// not held back.
 func (f Forecaster) supportNewHost(s *scope.Scope, node *corev1.Node) policy.Decision {
 	decision := f.Line.SupportCluster(s.Cluster)
 	if decision.Allowed && s.OfMachine() {

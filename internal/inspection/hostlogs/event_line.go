@@ -12,14 +12,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// kind is a kind of events.
+// kind identifies a kind of events.
 type kind struct {
 	source string
 	id     uint32
 }
 
-// meanings are what frequent events of Windows mean. Windows keeps the words of an event in a file of its source, and in the
-// log no more than what differs, such as a service and an exit code.
+// meanings holds the meanings of frequent events of Windows. Windows keeps the text of an event in a file of
+// its source. The log contains only the variable parts, such as a service and an exit code.
 var meanings = map[kind]string{
 	{"service control manager", 7000}:             "a service does not start",
 	{"service control manager", 7001}:             "a service that another one depends on does not start",
@@ -42,10 +42,10 @@ var meanings = map[kind]string{
 	{"microsoft-windows-windowsupdateclient", 19}: "an update was installed",
 }
 
-// linesOf returns a line for each event of a service, or for all, the oldest first.
+// linesOf returns a line for each event of a service, or of all services, the oldest first.
 func linesOf(events []verb.Event, service string) []string {
 	chosen := slices.DeleteFunc(slices.Clone(events), func(e verb.Event) bool { return service != "" && !concerns(e.Event, service) })
-	slices.Reverse(chosen) // the agent tells the newest of each log first
+	slices.Reverse(chosen) // the agent reports the newest of each log first
 	slices.SortStableFunc(chosen, func(a, b verb.Event) int { return a.Time.Compare(b.Time) })
 	lines := make([]string, len(chosen))
 	for i, event := range chosen {
@@ -54,7 +54,7 @@ func linesOf(events []verb.Event, service string) []string {
 	return lines
 }
 
-// longestEvent is how long the line of an event is at most, in bytes.
+// longestEvent is the maximum length of the line of an event, in bytes.
 const longestEvent = 2 << 10
 
 func lineOf(e verb.Event) string {
@@ -67,7 +67,7 @@ func lineOf(e verb.Event) string {
 		longestEvent)
 }
 
-// concerns reports whether an event is of a service, or names it.
+// concerns reports whether an event comes from a service, or names the service.
 func concerns(event host.Event, service string) bool {
 	if strings.EqualFold(event.Source, service) {
 		return true
@@ -77,7 +77,7 @@ func concerns(event host.Event, service string) bool {
 	})
 }
 
-// betweenNames reports whether a character is no part of the name of a service or program.
+// betweenNames reports whether a character cannot be part of the name of a service or program.
 func betweenNames(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '-' && c != '_' && c != '.'
 }

@@ -20,21 +20,21 @@ type Collector interface {
 	Collect(ctx context.Context, arguments ...string) (verb.Result, error)
 }
 
-// EventViewer prints events of Windows' event log that concern the node: the last ones, those since a moment, and new ones.
-// The agent on the host selects the events.
+// EventViewer prints events of Windows' event log that concern the node: the last events, events since a time,
+// and new events. The agent on the host selects the events.
 type EventViewer struct {
 	logprinter.Viewer
 	Host Collector
-	// Service has it print the events of this service alone; empty for all.
+	// Service restricts the output to the events of this service; empty for all.
 	Service string
 }
 
 const (
-	// lookBack is how old an event may be when nothing is said about its age.
+	// lookBack is the maximum age of an event by default.
 	lookBack = 7 * 24 * time.Hour
-	// interval is how often an event log that is followed is read again: each time the agent's program starts.
+	// interval is the interval between reads of a followed event log: each read starts the agent's program.
 	interval = 5 * time.Second
-	// overlap is how far back of the time of the last look it is read, because an event may show up late.
+	// overlap extends each read to before the previous read, because an event may appear late.
 	overlap = time.Minute
 )
 
@@ -64,7 +64,7 @@ func (v EventViewer) Show(ctx context.Context) error {
 	return v.follow(ctx, asked, shown)
 }
 
-// warnOf says what is missing of what was asked for.
+// warnOf prints a warning for requested events that are missing.
 func (v EventViewer) warnOf(unknown map[string]string) {
 	missing := []string{unknown["events"]}
 	if v.Since > 0 || v.Tail < 0 {
@@ -77,7 +77,7 @@ func (v EventViewer) warnOf(unknown map[string]string) {
 	}
 }
 
-// follow prints what is added after the last look, at which these lines were there.
+// follow prints the events added after the last read. shown counts the lines of that read.
 func (v EventViewer) follow(ctx context.Context, asked time.Time, shown map[string]int) error {
 	for warned := ""; ; {
 		select {
@@ -93,7 +93,7 @@ func (v EventViewer) follow(ctx context.Context, asked time.Time, shown map[stri
 		if remote.ReasonOf(err) == remote.ReasonConnectionLost {
 			return fmt.Errorf("%w. Run the command again when the host answers", err)
 		}
-		warned = v.Warn(err, warned) // a host that is busy ends nothing
+		warned = v.Warn(err, warned) // a busy host does not end the command
 		if err != nil {
 			continue
 		}
@@ -105,7 +105,7 @@ func (v EventViewer) follow(ctx context.Context, asked time.Time, shown map[stri
 	}
 }
 
-// ask returns the events of so long ago.
+// ask returns the events of the given period until now.
 func (v EventViewer) ask(ctx context.Context, since time.Duration) (*verb.Collected, error) {
 	result, err := v.Host.Collect(ctx, "--events", fmt.Sprintf("last:%ds", max(1, int(since.Seconds()))))
 	if err != nil {
@@ -123,7 +123,7 @@ func (v EventViewer) print(lines []string) error {
 	return errors.Join(errs...)
 }
 
-// counted returns how often each line is there.
+// counted returns the number of occurrences of each line.
 func counted(lines []string) map[string]int {
 	count := map[string]int{}
 	for _, line := range lines {
@@ -132,8 +132,8 @@ func counted(lines []string) map[string]int {
 	return count
 }
 
-// added returns the lines that are more than those that were shown. Lines that are the same are of the same second, so that
-// all of them are there or none.
+// added returns the lines that exceed the shown ones. Equal lines are of the same second, so that either all of
+// them exist or none.
 func added(lines []string, shown map[string]int) (more []string) {
 	now := map[string]int{}
 	for _, line := range lines {

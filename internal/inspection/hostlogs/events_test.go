@@ -26,13 +26,13 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// event returns an event of a log, so many seconds after noon.
+// event returns an event of a log, second seconds after noon.
 func event(log string, second int, level host.EventLevel, source string, id uint32, message string) verb.Event {
 	return verb.Event{Log: log, LoggedEvent: host.LoggedEvent{Time: noon.Add(time.Duration(second) * time.Second),
 		Event: host.Event{Source: source, Level: level, ID: id, Message: message}}}
 }
 
-// events are of a host on which containerd has crashed, of each log the newest first.
+// events returns the events of a host after a crash of containerd, the newest of each log first.
 func events() []verb.Event {
 	return []verb.Event{
 		event("Application", 9, host.EventInformation, "windows-instance-config-daemon", 1,
@@ -45,7 +45,7 @@ func events() []verb.Event {
 	}
 }
 
-// machine answers each call with the next answer, and then with the last answer again.
+// machine returns the answers in order, one per call, and then repeats the last answer.
 type machine struct {
 	mu      sync.Mutex
 	answers []answered
@@ -67,7 +67,7 @@ func (m *machine) Collect(_ context.Context, arguments ...string) (verb.Result, 
 	return verb.Result{Collected: &verb.Collected{Events: next.events, Unknown: next.unknown}}, next.err
 }
 
-// output may be read while it is written.
+// output can be read and written concurrently.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -177,7 +177,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
-// following follows the event log on a clock that the test steps, and returns how it has ended.
+// following follows the event log on a clock that the test steps, and returns the final error.
 func following(t *testing.T, v *EventViewer, done func() bool) error {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(noon)
@@ -216,7 +216,7 @@ func TestAnEventLogIsFollowedAndEachEventShownOnce(t *testing.T) {
 	if want := line + line + "Warning: the host is busy\n" + lineOf(event("System", 30, host.EventError, "Disk", 7, "it is new")) + "\n"; out.String() != want {
 		t.Errorf("it prints\n%swant\n%s", out, want)
 	}
-	// What was not answered is asked for again.
+	// The next request must also cover the period of a failed request.
 	want := []string{"--events last:604800s", "--events last:65s", "--events last:65s", "--events last:70s", "--events last:75s"}
 	if diff := cmp.Diff(want, m.asked[:len(want)]); diff != "" {
 		t.Errorf("it has asked (-want +got):\n%s", diff)

@@ -1,6 +1,6 @@
-// Package hostlogs reads the logs of a node's services and Windows' event log from the host itself, over SSH: of hosts
-// whose kubelet does not serve them. The logs of services need no agent there. The package reads nothing but the folders of
-// the services that it knows, and follows no symbolic link that is there when it looks.
+// Package hostlogs reads the logs of a node's services and Windows' event log directly from the host, over SSH, for
+// hosts without a kubelet that serves them. The logs of services need no agent there. The package reads only the
+// directories of known services, and does not follow symbolic links that exist at the time of the read.
 package hostlogs
 
 import (
@@ -22,19 +22,20 @@ type Host interface {
 	Read(ctx context.Context, path string, offset, most int64) (remote.Excerpt, error)
 }
 
-// Files are the logs on a host.
+// Files provides the logs on a host.
 type Files struct{ Host Host }
 
 const (
-	// chunk is how much is read at once, in bytes.
+	// chunk is the maximum size of one read, in bytes.
 	chunk = 1 << 20
-	// mostOfAnEnd is how much of the end of each log a support case has, in bytes: those of several hosts are in memory at once.
+	// mostOfAnEnd is the maximum size of a log's end in a support case, in bytes: the logs of several hosts are
+	// in memory at once.
 	mostOfAnEnd = 512 << 10
-	// mostOfTheEnd is how much of the end of a log is held in memory, in bytes.
+	// mostOfTheEnd is the maximum size of a log's end in memory, in bytes.
 	mostOfTheEnd = 16 << 20
 )
 
-// Services are the services that have a folder for their logs.
+// Services returns the services with a log directory.
 func (f Files) Services(ctx context.Context) ([]string, error) {
 	entries, err := f.Host.List(ctx, nodespec.LogRoot)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +56,7 @@ func (f Files) Services(ctx context.Context) ([]string, error) {
 	return services, nil
 }
 
-// Current returns the log that a service writes now.
+// Current returns the current log file of a service.
 func (f Files) Current(ctx context.Context, service string) (path string, err error) {
 	known := nodespec.ServiceNames()
 	if !slices.Contains(known, service) {
@@ -80,7 +81,7 @@ func (f Files) Current(ctx context.Context, service string) (path string, err er
 	return folder + `\` + name, nil
 }
 
-// From reads a log from an offset on. The connection does not come back when the host restarts.
+// From reads a log from an offset. After a restart of the host, the connection is lost and not restored.
 func (f Files) From(ctx context.Context, path string, offset int64) (logprinter.Part, error) {
 	read, err := f.Host.Read(ctx, path, offset, chunk)
 	var lost *remote.Error
@@ -90,7 +91,7 @@ func (f Files) From(ctx context.Context, path string, offset int64) (logprinter.
 	return logprinter.Part{Body: read.Body, From: read.Offset, Size: read.Size, Modified: read.Modified}, err
 }
 
-// Last reads the end of a log: no more than is held in memory.
+// Last reads the end of a log, limited to the maximum in memory.
 func (f Files) Last(ctx context.Context, path string, bytes int64) (logprinter.Part, error) {
 	bytes = min(bytes, mostOfTheEnd)
 	read, err := f.Host.Read(ctx, path, -1, min(bytes, chunk))
@@ -104,15 +105,15 @@ func (f Files) Last(ctx context.Context, path string, bytes int64) (logprinter.P
 			return logprinter.Part{}, err
 		}
 		if len(read.Body) == 0 {
-			break // it has become shorter meanwhile
+			break // the log was truncated in the meantime
 		}
 		part.Body = append(part.Body, read.Body...)
 	}
 	return part, nil
 }
 
-// Ends returns the end of the log of each service that has one, by the service. The error tells of those that could not
-// be read.
+// Ends returns the end of the log of each service with a log, by service. The error contains the logs that
+// could not be read.
 func Ends(ctx context.Context, f Files) (map[string][]byte, error) {
 	services, err := f.Services(ctx)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// disk has files, and notes which are read.
+// disk contains files, and records the read ones.
 type disk struct {
-	files map[string]string // by the path
+	files map[string]string // by path
 	read  []string
 	lost  error // of the connection
 }

@@ -1,5 +1,5 @@
-// Package ladder finds out how far a host is from being a node: from its name to its ports, rung by rung, also a host
-// that is in no list. It changes nothing.
+// Package ladder diagnoses why a host is not a node, in a series of checks from the DNS name to the ports. The
+// host may be unlisted. The package changes nothing.
 package ladder
 
 import (
@@ -20,19 +20,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// portLimit is how long a port of a host may take to answer.
+// portLimit is the timeout for a connection to a port of a host.
 const portLimit = 5 * time.Second
 
-// Diagnosis is what was found.
+// Diagnosis is the result of all checks.
 type Diagnosis struct {
 	Host string `json:"host"`
-	// Instance is empty for a host that is in no list.
+	// Instance is empty for an unlisted host.
 	Instance string `json:"instance,omitempty"`
 	User     string `json:"user"`
 	Rungs    []Rung `json:"rungs"`
 }
 
-// Failed reports whether a rung has failed.
+// Failed reports whether a check has failed.
 func (d Diagnosis) Failed() bool {
 	for _, rung := range d.Rungs {
 		if rung.Outcome == Failed {
@@ -42,17 +42,18 @@ func (d Diagnosis) Failed() bool {
 	return false
 }
 
-// Subject is the host that is looked at.
+// Subject is the host to diagnose.
 type Subject struct {
 	Target remote.Target
-	// Ours says that an agent of ours has closed its folder on the host, and Node that the host is a node.
+	// Ours means that an agent of the operator has restricted its directory on the host, and Node that the host
+	// is a node.
 	Ours, Node bool
-	// Cluster are the facts of the cluster; nil when they are not known, and Unknown says why.
+	// Cluster holds the facts of the cluster; nil if unknown, and Unknown contains the reason.
 	Cluster *nodespec.Cluster
 	Unknown string
 }
 
-// Climber looks at hosts.
+// Climber diagnoses hosts.
 type Climber struct {
 	Visitor visit.Visitor
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
@@ -61,8 +62,8 @@ type Climber struct {
 	Payload *payload.Payload
 }
 
-// Diagnose looks at a host. It fails if the visit was interrupted or has left something behind; what is wrong
-// with the host is in the diagnosis.
+// Diagnose diagnoses a host. It returns an error if the visit was interrupted or has left files behind; the
+// faults of the host are in the diagnosis.
 func (c Climber) Diagnose(ctx context.Context, subject Subject) (d Diagnosis, err error) {
 	e := Evidence{
 		Address: subject.Target.Address, User: subject.Target.User, Pinned: subject.Target.HostKey != nil,
@@ -105,7 +106,7 @@ func (c Climber) climb(ctx context.Context, subject Subject, e *Evidence) (err e
 	return nil
 }
 
-// lacks returns how many bytes of the payload a host lacks.
+// lacks returns the number of payload bytes missing on a host.
 func (c Climber) lacks(subject Subject, present map[string]string) int64 {
 	platform := ""
 	if subject.Cluster != nil {
@@ -122,7 +123,7 @@ func (c Climber) lacks(subject Subject, present map[string]string) int64 {
 	return total
 }
 
-// ports tries those that a node serves, all at once.
+// ports connects to all ports that a node serves, concurrently.
 func (c Climber) ports(ctx context.Context, address string) map[int]bool {
 	ctx, cancel := context.WithTimeout(ctx, portLimit)
 	defer cancel()

@@ -35,7 +35,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// trial is a host that nobody has looked at yet, and a Climber.
+// trial is a host without a previous diagnosis, and a Climber.
 type trial struct {
 	t       *testing.T
 	climber Climber
@@ -44,11 +44,11 @@ type trial struct {
 	server  *winhost.Host
 	subject Subject
 	before  fake.Snapshot
-	// open are the node's ports that answer.
+	// open holds the responding ports of the node.
 	open []string
 }
 
-// outside is the network of the host: names resolve, and the API server answers unless it is unreachable.
+// outside is the network of the host: names resolve, and the API server responds unless unreachable is set.
 type outside struct{ unreachable bool }
 
 func (outside) LookupHost(context.Context, string) ([]string, error) {
@@ -124,7 +124,7 @@ func newTrial(t *testing.T, change ...func(*fake.Options)) *trial {
 	return x
 }
 
-// program runs the agent, and idles as all others.
+// program runs the agent, and idles for all other programs.
 func program(content []byte) (fake.Program, error) {
 	if string(content) != "wicd" {
 		return func(ctx context.Context, _ *fake.Process) int { <-ctx.Done(); return 0 }, nil
@@ -136,7 +136,7 @@ func program(content []byte) (fake.Program, error) {
 	}, nil
 }
 
-// onlyAgent is a payload with the agent alone.
+// onlyAgent returns a payload that contains only the agent.
 func onlyAgent(t *testing.T) *payload.Payload {
 	t.Helper()
 	p, err := payload.Write(t.TempDir(), payload.Build{Version: "1.2.3", Components: []payload.Source{{
@@ -150,7 +150,7 @@ func onlyAgent(t *testing.T) *payload.Payload {
 	return p
 }
 
-// supported are the facts of a cluster that the operator serves.
+// supported returns the facts of a supported cluster.
 func supported() *nodespec.Cluster {
 	return &nodespec.Cluster{
 		Platform: "AWS", Version: support.CurrentLine().Cluster + ".1", APIServerInternalURL: "https://api-int.example.com:6443",
@@ -175,7 +175,7 @@ func (x *trial) asItWas() {
 	}
 }
 
-// stopped expects that the way ends at a rung, that those before it are passed, and that nothing after it was looked at.
+// stopped expects that a check fails, that all previous checks pass, and that no later check was made.
 func (x *trial) stopped(at, says string) {
 	x.t.Helper()
 	outcome := Passed
@@ -318,7 +318,7 @@ func TestAVisitThatIsInterruptedLeavesNothing(t *testing.T) {
 	x := newTrial(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
-	x.climber.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent has been brought then
+	x.climber.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent is already copied
 		interrupt(gone)
 		return nil, gone
 	}
@@ -328,7 +328,7 @@ func TestAVisitThatIsInterruptedLeavesNothing(t *testing.T) {
 	x.asItWas()
 }
 
-// Others may read what is sent to a folder of theirs, and a NodeSpec has secrets in it.
+// A directory writable by other users may disclose its files, and a NodeSpec contains secrets.
 func TestANodeSpecIsSentOnlyToAFolderThatIsClosedToOthers(t *testing.T) {
 	x := newTrial(t)
 	stay, err := x.climber.Visitor.Begin(t.Context(), x.subject.Target)
@@ -338,7 +338,7 @@ func TestANodeSpecIsSentOnlyToAFolderThatIsClosedToOthers(t *testing.T) {
 	if err := stay.Settle(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.machine.Drive().MkdirAll(nodespec.InboxRoot); err != nil { // by a user of the host
+	if err := x.machine.Drive().MkdirAll(nodespec.InboxRoot); err != nil { // created by a user of the host
 		t.Fatal(err)
 	}
 	if _, err := stay.Plan(t.Context(), nodespec.NodeSpec{}); !errors.Is(err, visit.ErrOpen) {
@@ -364,7 +364,7 @@ func TestWhatAnInterruptedVisitMayHaveLeftIsTold(t *testing.T) {
 	x := newTrial(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
-	x.climber.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent has been brought then
+	x.climber.Dial = func(context.Context, string, string) (net.Conn, error) { // the agent is already copied
 		x.server.Stop()
 		interrupt(gone)
 		return nil, gone
@@ -401,7 +401,7 @@ func TestWhatAVisitHasLeftLongAgoIsDeleted(t *testing.T) {
 	}
 }
 
-// landed are the names of what lies where the operator puts agents.
+// landed returns the names of the entries in the directory for agents.
 func (x *trial) landed() (names []string) {
 	x.t.Helper()
 	entries, err := x.machine.Drive().ReadDir(nodespec.LandingRoot)
@@ -424,7 +424,7 @@ func TestTheKeyOfAHostThatRefusesTheLoginIsShown(t *testing.T) {
 	}
 }
 
-// Acceptance of such a key has no effect in the operator.
+// Accepting such a key has no effect in the operator.
 func TestAHostThatPresentsTheKeyOfAnotherInstance(t *testing.T) {
 	x := newTrial(t)
 	presented, err := x.server.HostKey()

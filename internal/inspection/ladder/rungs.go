@@ -15,17 +15,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// Outcome is how a rung was passed.
+// Outcome is the outcome of a check.
 type Outcome string
 
 // Outcomes.
 const (
 	Passed     Outcome = "Passed"
 	Failed     Outcome = "Failed"
-	NotReached Outcome = "NotReached" // an earlier one has failed, or what it needs is not known
+	NotReached Outcome = "NotReached" // an earlier check failed, or its input is unknown
 )
 
-// Rung is one condition under which a host can be a node.
+// Rung is one check: a condition that a node must meet.
 type Rung struct {
 	Name    string  `json:"name"`
 	Outcome Outcome `json:"outcome"`
@@ -33,7 +33,8 @@ type Rung struct {
 	Remedy  string  `json:"remedy,omitempty"`
 }
 
-// The rungs, in their order. Each up to the agent needs those before it; the others need the agent.
+// The checks, in their order. Each check up to the agent needs the previous checks; the remaining checks need
+// the agent.
 const (
 	rungName          = "name"
 	rungTCP           = "TCP"
@@ -50,34 +51,35 @@ const (
 	rungPorts         = "ports"
 )
 
-// Evidence is what was found of a host.
+// Evidence holds the findings about a host.
 type Evidence struct {
 	Address, User string
-	// LastReachedAddress is the IP address of a connection that was made, and HostKey the key that was shown; Pinned says that it
-	// had to be that one.
+	// LastReachedAddress is the IP address of the established connection, and HostKey the key presented by the
+	// host. Pinned means that this key was required.
 	LastReachedAddress string
 	HostKey            *remote.HostKey
 	Pinned             bool
-	// Failure is what ended the way to the agent's answer; nil when there is one.
+	// Failure is the error that prevented a response of the agent; nil if the agent responded.
 	Failure error
-	// Settled says that the agent is where only administrators write, and Brought that a copy was brought there, and is
-	// deleted again.
+	// Settled means that the agent is in a directory writable only by administrators. Brought means that a copy
+	// was installed there, and is deleted again.
 	Settled, Brought bool
 
-	// Facts are the agent's answer.
+	// Facts holds the response of the agent.
 	Facts *plan.Facts
 	Clock support.ClockReading
-	// Cluster are the facts of the cluster; nil when they are not known, and Unknown says why.
+	// Cluster holds the facts of the cluster; nil if unknown, and Unknown contains the reason.
 	Cluster *nodespec.Cluster
 	Unknown string
-	// Lacks is how many bytes of the payload the host lacks.
+	// Lacks is the number of payload bytes missing on the host.
 	Lacks int64
-	// Node says that the host is a node of the cluster, and Answered which TCP ports let the operator in.
+	// Node means that the host is a node of the cluster. Answered holds the TCP ports that accept connections
+	// of the operator.
 	Node     bool
 	Answered map[int]bool
 }
 
-// Judge returns all rungs.
+// Judge returns all checks.
 func Judge(line support.ReleaseLine, e Evidence) []Rung {
 	rungs := e.judgeWay()
 	if e.Failure != nil || e.Facts == nil {
@@ -89,7 +91,7 @@ func Judge(line support.ReleaseLine, e Evidence) []Rung {
 	return append(rungs, e.windows(line), e.features(), e.apiServer(), e.clock(), e.disk(), e.ports())
 }
 
-// settled returns a rung that is Failed with the message and remedy of a result; nil passes.
+// settled returns a check that has failed with a message and a remedy; an empty message passes.
 func settled(name, passed string, failure, remedy string) Rung {
 	if failure == "" {
 		return Rung{Name: name, Outcome: Passed, Message: passed}
@@ -116,7 +118,7 @@ func (e Evidence) windows(line support.ReleaseLine) Rung {
 	return settled(rungWindows, message, "", "")
 }
 
-// plain makes what the host tells of itself fit to be shown.
+// plain sanitizes the facts of the host for display.
 func plain(system host.SystemInfo) host.SystemInfo {
 	for _, foreign := range []*string{&system.Product, &system.Edition, &system.Version, &system.Architecture} {
 		*foreign = text.Plain(*foreign, longestFact)
@@ -124,7 +126,7 @@ func plain(system host.SystemInfo) host.SystemInfo {
 	return system
 }
 
-// longestFact limits what a host tells of itself, in bytes.
+// longestFact is the maximum length of a fact reported by a host, in bytes.
 const longestFact = 256
 
 func (e Evidence) features() Rung {
@@ -181,7 +183,7 @@ func (e Evidence) clock() Rung {
 
 func (e Evidence) disk() Rung {
 	free := e.Facts.System.FreeDiskBytes
-	// What is sent lies beside what is made of it.
+	// The copied files and the files unpacked from them coexist on the disk.
 	if need := 2 * e.Lacks; free < need {
 		return settled(rungDisk, "", fmt.Sprintf("Drive C: has %s free, and the programs of a node need %s.", text.Mebibytes(free),
 			text.Mebibytes(need)), "Free space on drive C: of the host, also for the images of containers.")
@@ -189,8 +191,8 @@ func (e Evidence) disk() Rung {
 	return settled(rungDisk, fmt.Sprintf("Drive C: has %s free.", text.Mebibytes(free)), "", "")
 }
 
-// ports looks at the ports that a node serves: of a node they must answer, and of another host nothing may hold them,
-// unless the operator has configured it.
+// ports checks the ports that a node serves. On a node, these ports must accept connections. On any other host,
+// no program may use these ports, unless the operator has configured the host.
 func (e Evidence) ports() Rung {
 	var open, closed []string
 	for _, port := range nodespec.ServedPorts() {

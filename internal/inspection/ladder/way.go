@@ -13,12 +13,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// way returns the rungs up to the agent.
+// way returns the names of the checks up to the agent.
 func way() []string {
 	return []string{rungName, rungTCP, rungSSH, rungHostKey, rungLogin, rungAdministrator, rungAgent}
 }
 
-// judgeWay returns the rungs up to the agent.
+// judgeWay returns the checks up to the agent.
 func (e Evidence) judgeWay() []Rung {
 	var rungs []Rung
 	failed := ""
@@ -41,7 +41,8 @@ func (e Evidence) judgeWay() []Rung {
 	return rungs
 }
 
-// remedy leaves out of what is next that the operator retries: this was no attempt of it to configure the host.
+// remedy removes the operator's retry from the next action: a diagnosis is no attempt of the operator to
+// configure the host.
 func remedy(next string) string {
 	rest, again := strings.CutPrefix(next, "The operator retries")
 	if !again {
@@ -54,7 +55,7 @@ func remedy(next string) string {
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
-// failedAt returns the rung at which an error says that the way ended.
+// failedAt returns the check that an error belongs to.
 func failedAt(err error) string {
 	var e *remote.Error
 	if !errors.As(err, &e) {
@@ -78,7 +79,7 @@ func failedAt(err error) string {
 	return rungAgent
 }
 
-// passed is what is said of a rung of the way that was passed.
+// passed returns the message of a passed check.
 func (e Evidence) passed(name string) string {
 	switch name {
 	case rungName:

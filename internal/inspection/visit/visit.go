@@ -1,5 +1,5 @@
-// Package visit looks at hosts beside the running operator: over a connection of its own, with verbs of the agent that
-// change nothing and take no lock. What it brings to a host for that, it takes away again.
+// Package visit inspects hosts independently of the running operator: over a separate connection, with agent commands
+// that change nothing and take no lock. Files copied to a host for a visit are deleted at the end of the visit.
 package visit
 
 import (
@@ -23,27 +23,27 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// leaveLimit is how long a host may take to delete what a visit has brought, also of a visit that was interrupted.
+// leaveLimit is the timeout for deleting the files of a visit, even of an interrupted visit.
 const leaveLimit = 30 * time.Second
 
-// removeAgain is when that is tried again.
+// removeAgain is the delay before the deletion is retried.
 const removeAgain = time.Second
 
-// Visitor makes visits.
+// Visitor begins visits.
 type Visitor struct {
 	Dialer  *remote.Dialer
-	Payload *payload.Payload // has the agent
+	Payload *payload.Payload // contains the agent
 	Clock   clock.Clock
-	Rand    io.Reader // for the name of a visit's folder
+	Rand    io.Reader // for the name of a visit's directory
 	// Instances lists the WindowsInstances, which explain a changed host key; nil lists none.
 	Instances func(ctx context.Context) ([]v1alpha1.WindowsInstance, error)
 }
 
-// Visit is a stay at a host, from its login on.
+// Visit is a visit of a host, from its login on.
 type Visit struct {
 	*remote.Connection
 	visitor Visitor
-	name    string   // of what it brings
+	name    string   // of its files
 	agent   string   // path; empty before Settle
 	lacked  bool     // the host had no agent of this operator
 	brought []string // paths that Leave deletes
@@ -62,8 +62,8 @@ func (v Visitor) Begin(ctx context.Context, target remote.Target) (*Visit, error
 	return &Visit{Connection: connection, visitor: v, name: "visit-" + hex.EncodeToString(random[:])}, nil
 }
 
-// explainChangedKey returns the error of a connection. If the host presented the pinned key of another instance, the error
-// reports that instance and suggests no acceptance.
+// explainChangedKey returns the error of a connection. If the host presented the pinned key of another
+// instance, the error reports that instance and does not suggest accepting the key.
 func (v Visitor) explainChangedKey(ctx context.Context, target remote.Target, err error) error {
 	if remote.ReasonOf(err) != remote.ReasonHostKeyChanged || v.Instances == nil {
 		return err
@@ -80,9 +80,9 @@ func (v Visitor) explainChangedKey(ctx context.Context, target remote.Target, er
 	return err
 }
 
-// Settle finds the agent of this operator on the host, or brings a copy of it. ours tells that an agent has closed its
-// own folder to others than administrators; else what lies there is not run. The copy is apart from the agents that the
-// operator brings, which may come and go meanwhile. A visit that has settled stays so.
+// Settle finds the agent of this operator on the host, or copies one there. ours means that an agent has restricted
+// its own directory to administrators; otherwise Settle does not run the files there. The copy is separate from the
+// agents that the operator installs, which may change in the meantime. Repeated calls do nothing.
 func (v *Visit) Settle(ctx context.Context, ours bool) error {
 	if v.agent != "" {
 		return nil
@@ -114,14 +114,14 @@ func (v *Visit) Settle(ctx context.Context, ours bool) error {
 	return nil
 }
 
-// visitName is how everything is called that visits bring.
+// visitName matches the names of all files of visits.
 var visitName = regexp.MustCompile(`^visit-[0-9a-f]{8}(\.json)?$`)
 
-// longOver is after how much time a visit is certainly over.
+// longOver is the age of files that certainly belong to a completed visit.
 const longOver = 24 * time.Hour
 
-// cleanUp deletes what earlier visits have left that were cut off: what is called as what visits bring and is a day older,
-// by the host's clock, than what this visit has brought there. What cannot be deleted stays for a later visit.
+// cleanUp deletes the files of earlier interrupted visits. These have the name of a visit and are a day older,
+// by the host's clock, than the files of this visit. Files that cannot be deleted remain for a later visit.
 func (v *Visit) cleanUp(ctx context.Context, folder, own string) {
 	entries, err := v.List(ctx, folder)
 	if err != nil {
@@ -144,24 +144,25 @@ func (v *Visit) cleanUp(ctx context.Context, folder, own string) {
 	}
 }
 
-// Lacked reports whether the host had no agent of this operator, so that the visit has brought a copy.
+// Lacked reports whether the host had no agent of this operator, so that the visit has copied one.
 func (v *Visit) Lacked() bool { return v.lacked }
 
-// Look asks the agent what the host is.
+// Look requests the facts of the host from the agent.
 func (v *Visit) Look(ctx context.Context, arguments ...string) (verb.Result, error) {
 	return v.run(ctx, verb.Inspect, arguments...)
 }
 
-// Collect asks the agent how the host is and what has happened on it.
+// Collect requests the state of the host and its recent events from the agent.
 func (v *Visit) Collect(ctx context.Context, arguments ...string) (verb.Result, error) {
 	return v.run(ctx, verb.Collect, arguments...)
 }
 
-// ErrOpen says that others than administrators may read what is sent to the agent's folder, or that there is none.
+// ErrOpen means that non-administrators may read files in the agent's directory, or that the directory does not
+// exist.
 var ErrOpen = errors.New("the agent's folder on the host is not closed to others than administrators")
 
-// Plan asks the agent what it would do with a NodeSpec. That has secrets in it, and so is sent only when the agent has
-// found just before that its own folder is closed to others; else the error is ErrOpen.
+// Plan requests the agent's plan for a NodeSpec. A NodeSpec contains secrets, and is only sent if the agent has
+// just verified that its own directory is closed to non-administrators; otherwise the error is ErrOpen.
 func (v *Visit) Plan(ctx context.Context, spec nodespec.NodeSpec) (verb.Result, error) {
 	looked, err := v.Look(ctx)
 	if err != nil {
@@ -184,7 +185,7 @@ func (v *Visit) Plan(ctx context.Context, spec nodespec.NodeSpec) (verb.Result, 
 	return v.run(ctx, verb.Plan, "--spec", path)
 }
 
-// run has the agent do a verb. The host is not trusted to send what the agent would.
+// run runs an agent command. The host is not trusted to send genuine output of the agent.
 func (v *Visit) run(ctx context.Context, name verb.Name, arguments ...string) (verb.Result, error) {
 	line, err := v.Run(ctx, v.agent, name, arguments, nil)
 	if err == nil {
@@ -196,7 +197,7 @@ func (v *Visit) run(ctx context.Context, name verb.Name, arguments ...string) (v
 	return *line.Result, nil
 }
 
-// LeftError says that a visit may have left something on the host.
+// LeftError means that a visit may have left files on the host.
 type LeftError struct {
 	Paths []string
 	Err   error
@@ -206,10 +207,10 @@ func (e *LeftError) Error() string {
 	return fmt.Sprintf("%s may be left on the host, and can be deleted: %v", strings.Join(e.Paths, " and "), e.Err)
 }
 
-// Unwrap returns why it could not be deleted.
+// Unwrap returns the reason for the failed deletion.
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// Leave deletes what the visit has brought, and disconnects. It does so too when the context has ended.
+// Leave deletes the files of the visit, and disconnects, even if the context has ended.
 func (v *Visit) Leave(ctx context.Context) error {
 	defer v.Close()
 	if len(v.brought) == 0 {
@@ -226,7 +227,8 @@ func (v *Visit) Leave(ctx context.Context) error {
 	return v.RemoveEmpty(ctx, nodespec.LandingRoot)
 }
 
-// remove deletes what the visit has brought. An agent whose run was interrupted may hold its program for a moment.
+// remove deletes the files of the visit. After an interruption, the agent may hold its program file open for a
+// moment.
 func (v *Visit) remove(ctx context.Context) error {
 	for {
 		err := v.Remove(ctx, v.brought...)

@@ -1,5 +1,6 @@
-// Package change has the commands that ask the operator for something: a pause, another attempt, a restart, another host
-// key, a removal without the host. Each writes the field or annotation that the guides name, and waits for the effect.
+// Package change contains the commands that request a change from the operator: a pause, a retry, a restart, a
+// new host key, a removal without the host. Each command writes the field or annotation described in the
+// guides, and waits for the effect.
 package change
 
 import (
@@ -18,27 +19,27 @@ import (
 	"github.com/windows-machine-config/wmco/internal/fleet"
 )
 
-// interval is how often the cluster is asked whether the effect is there.
+// interval is the interval between checks for the effect.
 const interval = time.Second
 
-// request is what a command asks the operator for.
+// request is the change requested by a command.
 type request struct {
 	use, short, long, example string
-	// danger is the question that is asked before, of one instance; empty if it needs none.
+	// danger returns the warning to confirm for one instance; nil without confirmation.
 	danger func(fleet.Instance) string
-	// refuse says why it cannot be asked for; nil if it always can.
+	// refuse returns an error if the request is invalid for an instance; nil if all requests are valid.
 	refuse func(fleet.Instance) error
-	// write asks for it.
+	// write writes the request.
 	write func(ctx context.Context, c client.Client, i fleet.Instance) error
-	// done reports whether the effect is there. The instance is nil once it is gone.
+	// done reports whether the effect has occurred. The instance is nil if it no longer exists.
 	done func(ctx context.Context, c client.Client, before fleet.Instance, now *fleet.Instance) (bool, error)
-	// says is what is printed when the effect is there, of one instance.
+	// says is the message for one instance after the effect.
 	says string
-	// timeout is how long the effect may take.
+	// timeout is the default timeout for the effect.
 	timeout time.Duration
 }
 
-// runner runs a request as its flags say.
+// runner runs a request according to its flags.
 type runner struct {
 	*cmdutil.Access
 	request
@@ -46,7 +47,7 @@ type runner struct {
 	timeout   time.Duration
 }
 
-// command makes a command of a request. Its arguments are names of instances, of which there may be several.
+// command returns the command of a request. Its arguments are the names of one or more instances.
 func command(a *cmdutil.Access, r request) *cobra.Command {
 	run := &runner{Access: a, request: r}
 	c := &cobra.Command{
@@ -68,7 +69,7 @@ func (r *runner) addFlags(c *cobra.Command) {
 	c.Flags().DurationVar(&r.timeout, "timeout", r.request.timeout, "how long to wait")
 }
 
-// all does the request for each named instance. All names are looked up first, so that a mistake in one changes nothing.
+// all runs the request for each named instance. All names are resolved first, so that a wrong name changes nothing.
 func (r *runner) all(ctx context.Context, names []string) error {
 	c, err := r.Client()
 	if err != nil {
@@ -111,7 +112,7 @@ func (r *runner) all(ctx context.Context, names []string) error {
 	return nil
 }
 
-// ask asks an administrator whether what is dangerous is to be done.
+// ask prompts an administrator to confirm a dangerous request.
 func (r *runner) ask(chosen []fleet.Instance) error {
 	if r.danger == nil || r.yes {
 		return nil
@@ -123,7 +124,7 @@ func (r *runner) ask(chosen []fleet.Instance) error {
 	return r.Confirm(dangers...)
 }
 
-// await waits for the effect, and says meanwhile what the operator does.
+// await waits for the effect, and prints the progress of the operator.
 func (r *runner) await(ctx context.Context, c client.Client, before fleet.Instance) error {
 	timeout := r.Clock.NewTimer(r.timeout)
 	defer timeout.Stop()
@@ -158,7 +159,7 @@ func progress(i fleet.Instance) string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s. %s", i.Name, fleet.State(i), i.Status.NextAction))
 }
 
-// read reads an instance again; nil once it is gone, or another one has its name.
+// read reads an instance again; nil if it no longer exists, or another instance has the same name.
 func (r *runner) read(ctx context.Context, c client.Client, before fleet.Instance) (*fleet.Instance, error) {
 	now := before
 	err := c.Get(ctx, client.ObjectKeyFromObject(&before.WindowsInstance), &now.WindowsInstance)

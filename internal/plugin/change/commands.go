@@ -24,7 +24,7 @@ func New(a *cmdutil.Access) []*cobra.Command {
 		acceptHostKey(a), command(a, forget)}
 }
 
-// short is how long the operator may take for what it does without the host.
+// short is the timeout for requests that the operator completes without the host.
 const short = time.Minute
 
 var pause = request{
@@ -47,7 +47,7 @@ func setPaused(ctx context.Context, c client.Client, i fleet.Instance, paused bo
 	return merge(ctx, c, &i.WindowsInstance, map[string]any{"spec": map[string]any{"paused": paused}})
 }
 
-// observed waits until the operator has seen that an instance is paused, or is not.
+// observed returns a function that reports whether the operator has observed the pause, or the end of the pause.
 func observed(paused bool) func(context.Context, client.Client, fleet.Instance, *fleet.Instance) (bool, error) {
 	return func(_ context.Context, _ client.Client, _ fleet.Instance, now *fleet.Instance) (bool, error) {
 		return now != nil && now.Spec.Paused == paused && now.Status.ObservedGeneration == now.Generation, nil
@@ -145,10 +145,10 @@ lists it.`,
 	says: "removed", timeout: 10 * time.Minute,
 }
 
-// fingerprints are those that ssh-keygen -l prints.
+// fingerprints matches fingerprints as printed by ssh-keygen -l.
 var fingerprints = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
-// acceptHostKey takes a fingerprint beside the name: what the host presents over the network is what is in doubt.
+// acceptHostKey requires a fingerprint in addition to the name: the key presented over the network is not trusted.
 func acceptHostKey(a *cmdutil.Access) *cobra.Command {
 	fingerprint := ""
 	r := &runner{Access: a, request: request{

@@ -1,4 +1,5 @@
-// Package inspect has the commands that the operator answers, since only it can ask hosts: plan and diagnose.
+// Package inspect contains the commands that run in the operator's pod, because only the operator can connect
+// to hosts: plan and diagnose.
 package inspect
 
 import (
@@ -17,7 +18,7 @@ import (
 // found is the status of a plan with changes, and of a diagnosis with a failure.
 const found podexec.ExitStatus = 2
 
-// asker asks the operator.
+// asker runs the operator's commands.
 type asker struct {
 	*cmdutil.Access
 	operator podexec.Runner
@@ -101,7 +102,7 @@ func (q *asker) complete(cmd *cobra.Command, _ []string, _ string) ([]string, co
 	return fleet.Completions(cmd.Context(), q.Client, q.Namespace()), cobra.ShellCompDirectiveNoFileComp
 }
 
-// ask has the operator run a command, and ends as that does.
+// ask runs a command of the operator, and returns its exit status as an error.
 func (q *asker) ask(ctx context.Context, command []string) error {
 	if q.output != "text" && q.output != "json" {
 		return fmt.Errorf("--output is %q: it can be text or json", q.output)

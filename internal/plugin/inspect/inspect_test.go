@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
-// operator answers in place of one.
+// operator is a fake of the operator's command.
 type operator struct {
 	asked  []string
 	answer func(ctx context.Context, out io.Writer) (int, error)
@@ -28,7 +28,7 @@ func (o *operator) Run(ctx context.Context, arguments []string, streams podexec.
 	return o.answer(ctx, streams.Out)
 }
 
-// kubectl runs a command line, and returns what it prints.
+// kubectl runs a command line, and returns the output.
 func (o *operator) kubectl(t *testing.T, clock *clocktesting.FakeClock, line string) (string, error) {
 	t.Helper()
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
@@ -46,7 +46,7 @@ func (o *operator) kubectl(t *testing.T, clock *clocktesting.FakeClock, line str
 	return "", nil
 }
 
-// answers prints a text and ends with a status.
+// answers returns an operator that prints a text and ends with a status.
 func answers(text string, status int) *operator {
 	return &operator{answer: func(_ context.Context, out io.Writer) (int, error) {
 		_, err := io.WriteString(out, text)

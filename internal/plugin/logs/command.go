@@ -20,7 +20,7 @@ import (
 type command struct {
 	*cmdutil.Access
 	operator podexec.Runner
-	// kubelet has the logs of a node.
+	// kubelet returns the kubelet of a node, which serves its logs.
 	kubelet func(node string) (kubelet, error)
 	events  bool
 	follow  bool
@@ -28,13 +28,13 @@ type command struct {
 	since   time.Duration
 }
 
-// kubelet serves the logs of a node, and what its agent has written into Windows' event log.
+// kubelet serves the logs of a node, and the agent's entries in Windows' event log.
 type kubelet interface {
 	logprinter.Source
 	Events(ctx context.Context, source string, most int) ([]byte, error)
 }
 
-// New returns the command. The operator reads what no kubelet serves.
+// New returns the command. The operator reads the logs that no kubelet serves.
 func New(a *cmdutil.Access, operator podexec.Runner) *cobra.Command {
 	c := &command{Access: a, operator: operator}
 	c.kubelet = c.servedBy
@@ -111,11 +111,12 @@ func (c *command) run(ctx context.Context, arguments []string) error {
 	return c.of(ctx, instance, arguments[1:])
 }
 
-// kubeletLimit is how long a kubelet may take to say which services have logs. The API server waits longer for a node that
-// is off.
+// kubeletLimit is the timeout for the list of services with logs from a kubelet. The API server waits longer
+// for a node that is off.
 const kubeletLimit = 15 * time.Second
 
-// eventsLimit is how long a kubelet may take to show events: it starts PowerShell twice, and waits for that no longer itself.
+// eventsLimit is the timeout for events from a kubelet: the kubelet starts PowerShell twice, and waits no
+// longer itself.
 const eventsLimit = 35 * time.Second
 
 // of shows the log of a service of a host, or its events, or lists its services.
@@ -156,8 +157,8 @@ func (c *command) servedBy(node string) (kubelet, error) {
 	return nodelogs.Of(config, node)
 }
 
-// silent reports whether an error means that the kubelet does not serve logs: not that the caller is gone, or may not ask
-// it.
+// silent reports whether an error means that the kubelet does not serve logs. An interruption or a missing
+// right does not count.
 func silent(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		return false
@@ -174,7 +175,7 @@ func (c *command) view(ctx context.Context, source logprinter.Source, service []
 	return viewer.Show(ctx, source, service[0])
 }
 
-// askOperator has the operator read the logs from the host.
+// askOperator runs the operator's command, which reads the logs from the host.
 func (c *command) askOperator(ctx context.Context, instance fleet.Instance, service []string) error {
 	arguments := append([]string{"logs", instance.Name}, service...)
 	if c.events {

@@ -11,10 +11,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
-// mostOfAKubelet is how many events a kubelet is asked for at most.
+// mostOfAKubelet is the maximum number of events requested from a kubelet.
 const mostOfAKubelet = 1000
 
-// showEvents shows the event log of a host: as the operator reads it, which sees all of it, or else what the kubelet serves.
+// showEvents shows the event log of a host. The operator reads the complete log; otherwise the events come from
+// the kubelet.
 func (c *command) showEvents(ctx context.Context, instance fleet.Instance, node string, service []string) error {
 	err := c.askOperator(ctx, instance, service)
 	if err == nil || ctx.Err() != nil || c.follow || node == "" {

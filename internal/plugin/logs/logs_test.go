@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
-// operator answers in place of one.
+// operator is a fake of the operator's command.
 type operator struct {
 	asked  []string
 	status int
@@ -43,7 +43,7 @@ func (o *operator) Run(ctx context.Context, arguments []string, streams podexec.
 	return o.status, err
 }
 
-// servedBy returns logs as a kubelet serves them, which answers with a status if that is not 0.
+// servedBy returns logs like a kubelet. A status other than 0 makes every request fail with this status.
 func servedBy(t *testing.T, status int) func(string) (kubelet, error) {
 	t.Helper()
 	folder := t.TempDir()
@@ -56,7 +56,7 @@ func servedBy(t *testing.T, status int) func(string) (kubelet, error) {
 		switch query := r.URL.Query(); {
 		case status != 0:
 			http.Error(w, "no", status)
-		case query.Get("query") == "kubelet": // of which Windows has no source
+		case query.Get("query") == "kubelet": // unknown to Windows as a source
 			_, _ = io.WriteString(w, "\noptions present and query resolved to log files for [kubelet]\ntry without specifying options\n")
 		case query.Has("query"):
 			_, _ = io.WriteString(w, "\n   ProviderName: "+query.Get("query")+", the last "+query.Get("tailLines")+"\n")

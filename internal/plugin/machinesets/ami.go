@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/machineset"
 )
 
-// findAMI asks Amazon's command line for the newest image of a Windows version. Only images of Amazon count: anybody
-// can publish one with such a name.
+// findAMI finds the newest image of a Windows version with Amazon's command line tool. Only images of Amazon
+// count: anyone can publish an image with such a name.
 func findAMI(ctx context.Context, region, version string) (image, name string, err error) {
 	byHand := fmt.Sprintf("Name it with --image ami-…; this lists them:\n  %s", machineset.AMICommand(region, version))
 	aws, err := exec.LookPath("aws")

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/machineset"
 )
 
-// fromCluster makes the MachineSet with the values of the cluster, and returns a client of its cluster.
+// fromCluster generates the MachineSet with the values of the cluster, and returns a client for the cluster.
 func (c *command) fromCluster(ctx context.Context) (client.Client, *machinev1beta1.MachineSet, error) {
 	cluster, err := c.connect()
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *command) generate(ctx context.Context) error {
 	return nil
 }
 
-// readCluster adds to the options what the cluster says.
+// readCluster adds the values of the cluster to the options.
 func (c *command) readCluster(ctx context.Context, reader client.Reader) error {
 	infrastructure := &configv1.Infrastructure{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
@@ -80,8 +80,9 @@ func (c *command) readCluster(ctx context.Context, reader client.Reader) error {
 	return err
 }
 
-// chooseWorker returns the provider spec of the MachineSet for Linux workers whose values are taken: of the one that is
-// named, else of the first one by name in the zone, else of the first one. It is nil if there is none.
+// chooseWorker returns the provider spec of the MachineSet for Linux workers to copy values from. It prefers
+// the named MachineSet, then the first by name in the zone, then the first by name. The result is nil without
+// such a MachineSet.
 func chooseWorker(sets []machinev1beta1.MachineSet, from string, o machineset.Options) (*runtime.RawExtension, error) {
 	workers := map[string]*runtime.RawExtension{}
 	for _, set := range sets {
@@ -107,7 +108,7 @@ func chooseWorker(sets []machinev1beta1.MachineSet, from string, o machineset.Op
 	return workers[names[0]], nil
 }
 
-// fillInImage looks up what Amazon's newest image is: images there have no name that stays.
+// fillInImage finds the newest image of Amazon: images there have no stable names.
 func (c *command) fillInImage(ctx context.Context) error {
 	o := &c.options
 	if o.Platform != configv1.AWSPlatformType || o.Image != "" {
@@ -143,7 +144,7 @@ func (c *command) apply(ctx context.Context) error {
 	return nil
 }
 
-// delete deletes a MachineSet for Windows, and no other.
+// delete deletes a MachineSet for Windows, and refuses any other.
 func (c *command) delete(ctx context.Context) error {
 	cluster, err := c.connect()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package machinesets has the commands that write, create and delete a MachineSet for Windows with the values of the
-// cluster. hack/machineset.sh is the way to them for those who have a checkout and no plugin.
+// Package machinesets contains the commands that write, create and delete a MachineSet for Windows with the values of
+// the cluster. hack/machineset.sh runs these commands for administrators with a checkout and without the plugin.
 package machinesets
 
 import (
@@ -21,11 +21,11 @@ import (
 // findImage finds the newest image of a Windows version in a region of AWS.
 type findImage func(ctx context.Context, region, version string) (image, name string, err error)
 
-// command is what a run of one of the commands needs.
+// command holds the settings of one run of a command.
 type command struct {
 	*cmdutil.Access
 	findAMI findImage
-	// from names the MachineSet that the values are taken from.
+	// from is the name of the MachineSet to copy values from.
 	from     string
 	template string
 	file     string
@@ -96,7 +96,7 @@ func remove(c *command) *cobra.Command {
 	return sub
 }
 
-// prepare has a command check its arguments, and gives it the flags that its MachineSet is named by.
+// prepare adds the check of the arguments and the flags that determine the name of the MachineSet.
 func (c *command) prepare(sub *cobra.Command) {
 	sub.Args = withUsage(cobra.NoArgs)
 	sub.PreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -113,11 +113,11 @@ func (c *command) prepare(sub *cobra.Command) {
 	flags.StringVar(&c.from, "from", "", "the worker MachineSet to copy values from (default: the first one)")
 	completions := cobra.FixedCompletions(machineset.Versions, cobra.ShellCompDirectiveNoFileComp)
 	if err := sub.RegisterFlagCompletionFunc("version", completions); err != nil {
-		panic(err) // there is no such flag
+		panic(err) // unknown flag
 	}
 }
 
-// specFlags are those that the content of the MachineSet depends on.
+// specFlags adds the flags that determine the content of the MachineSet.
 func (c *command) specFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.options.Image, "image", "",
 		"the image: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, a path on GCP")
@@ -125,7 +125,7 @@ func (c *command) specFlags(flags *pflag.FlagSet) {
 	flags.Int32Var(&c.options.Replicas, "replicas", 1, "the number of Machines")
 }
 
-// check refuses what no cluster can take.
+// check refuses options that are invalid for every cluster.
 func (c *command) check() error {
 	if c.template != "" && c.options.Image != "" {
 		return errors.New("--image and --template mean the same: use only one of them")
@@ -140,8 +140,8 @@ func (c *command) check() error {
 	return nil
 }
 
-// usage shows how a command is used, before the error that says why it was not. The flags of kubectl are left out: with them,
-// what matters is out of sight.
+// usage prints the usage of a command before the error. The flags of kubectl are omitted, because they would
+// hide the flags of the command.
 func usage(cmd *cobra.Command, err error) error {
 	lines := []string{"Usage:"}
 	if !cmd.HasSubCommands() {
@@ -163,7 +163,7 @@ func withUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// connect returns a client that refuses fields that the API server does not know.
+// connect returns a client that refuses fields unknown to the API server.
 func (c *command) connect() (client.Client, error) {
 	cluster, err := c.Client()
 	if err != nil {

@@ -33,7 +33,7 @@ var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
-// fixture is a cluster on a platform with one MachineSet of Linux workers, and a folder to work in.
+// fixture is a cluster on a platform with one MachineSet of Linux workers, and a working directory.
 type fixture struct {
 	t              *testing.T
 	client         client.Client
@@ -41,7 +41,7 @@ type fixture struct {
 	stdout, stderr bytes.Buffer
 }
 
-// fileName is the file that the tests, and hack/machineset.sh, have the command write.
+// fileName is the output file of the command in the tests and in hack/machineset.sh.
 const fileName = "MachineSet.yaml"
 
 func on(t *testing.T, platform configv1.PlatformType) *fixture {
@@ -66,7 +66,7 @@ func on(t *testing.T, platform configv1.PlatformType) *fixture {
 	return f
 }
 
-// connected is the access to the lab's cluster.
+// connected returns the access to the lab's cluster.
 func connected(t *testing.T, stdout, stderr *bytes.Buffer) *cmdutil.Access {
 	t.Helper()
 	a := cmdutil.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: stdout, ErrOut: stderr}, clock.RealClock{})
@@ -74,7 +74,7 @@ func connected(t *testing.T, stdout, stderr *bytes.Buffer) *cmdutil.Access {
 	return a
 }
 
-// workers makes a MachineSet with the provider spec in testdata, in which old is replaced with something else.
+// workers creates a MachineSet with the provider spec in testdata, with replaced texts.
 func (f *fixture) workers(name, file string, replace ...string) {
 	f.t.Helper()
 	data, err := os.ReadFile(filepath.Join(testdata, file))
@@ -108,7 +108,7 @@ func (f *fixture) workers(name, file string, replace ...string) {
 	})
 }
 
-// testdata as an absolute path: the tests work in folders of their own.
+// testdata is an absolute path: the tests change to other working directories.
 var testdata = func() string {
 	path, err := filepath.Abs("testdata")
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *fixture) run(arguments ...string) error {
 	return group.ExecuteContext(f.t.Context())
 }
 
-// succeeds runs the command and ends the test if it fails.
+// succeeds runs the command and ends the test if the command fails.
 func (f *fixture) succeeds(arguments ...string) {
 	f.t.Helper()
 	if err := f.run(arguments...); err != nil {
@@ -138,7 +138,7 @@ func (f *fixture) succeeds(arguments ...string) {
 	}
 }
 
-// fails runs the command, which must fail and say a text.
+// fails runs the command, which must fail with an error that contains a text.
 func (f *fixture) fails(text string, arguments ...string) {
 	f.t.Helper()
 	if err := f.run(arguments...); err == nil || !strings.Contains(err.Error(), text) {
@@ -149,7 +149,7 @@ func (f *fixture) fails(text string, arguments ...string) {
 	}
 }
 
-// file is what was written, "" if nothing was.
+// file returns the written file, or "" without a file.
 func (f *fixture) file() string {
 	f.t.Helper()
 	data, err := os.ReadFile(fileName)
@@ -220,7 +220,7 @@ func TestEachPlatform(t *testing.T) {
 	}
 }
 
-// compare compares a MachineSet with its golden file, in which the cluster's infrastructure has the name cluster-1.
+// compare compares a MachineSet with its golden file, with cluster-1 as the name of the cluster's infrastructure.
 func (f *fixture) compare(name, got string) {
 	f.t.Helper()
 	infrastructure := &configv1.Infrastructure{}

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/machineset"
 )
 
-// says checks that a guide has the texts, in their order.
+// says checks that a guide contains the texts, in order.
 func says(t *testing.T, guide string, texts ...string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", guide))

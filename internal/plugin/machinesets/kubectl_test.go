@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/machineset"
 )
 
-// The query for the infrastructure's name is run as the guide has it: a shell reads the line, and kubectl's own code
-// asks the API server. R-020
+// The guide's query for the infrastructure name is run unchanged: a shell parses the line, and kubectl's own
+// code queries the API server. R-020
 func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 	f := on(t, configv1.AWSPlatformType)
 	infrastructure := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
@@ -44,7 +44,7 @@ func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 	})
 }
 
-// guideLine returns the one line of a guide's commands that begins so.
+// guideLine returns the single line of a guide's commands with the given beginning.
 func guideLine(t *testing.T, guide, begins string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(testdata, "..", "..", "..", "..", "docs", guide))
@@ -63,7 +63,7 @@ func guideLine(t *testing.T, guide, begins string) string {
 	return found[0]
 }
 
-// words returns the arguments that a shell makes of a line for oc.
+// words returns a shell's arguments for a line that calls oc.
 func words(t *testing.T, line string) []string {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), "bash", "-euc", `oc() { printf '%s\0' "$@"; }`+"\n"+line).Output()
@@ -73,7 +73,7 @@ func words(t *testing.T, line string) []string {
 	return strings.Split(strings.TrimSuffix(string(output), "\x00"), "\x00")
 }
 
-// oc runs `oc get`, which is kubectl's.
+// oc runs `oc get`, with kubectl's implementation.
 func oc(t *testing.T, kubeconfig string, arguments []string) string {
 	t.Helper()
 	if len(arguments) == 0 || arguments[0] != "get" {

@@ -11,7 +11,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 )
 
-// the script itself, with nothing but Go to help it.
+// runs the script itself, which needs only Go.
 func TestScript(t *testing.T) {
 	f := on(t, configv1.AzurePlatformType)
 	f.workers("linux-workers", "azure.yaml")

@@ -18,20 +18,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// attempt is a request by a node of ours, win-a, and what the operator knows. It is right until something is spoiled.
+// attempt is a request by the managed node win-a, with the facts of the operator. Spoilers make a valid attempt
+// invalid.
 type attempt struct {
 	csr     certificatesv1.CertificateSigningRequest
 	request byHand
 	names   []asn1.RawValue
 	more    []pkix.Extension
 	known   Facts
-	// forged is the Node in whose name the request is.
+	// forged is the Node that the request impersonates.
 	forged string
 }
 
 var attackTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// rightAttempt asks for what the node may have.
+// rightAttempt requests only names that the node may have.
 func rightAttempt(signer string) *attempt {
 	a := &attempt{known: Facts{
 		Nodes: []Node{
@@ -61,7 +62,7 @@ func rightAttempt(signer string) *attempt {
 	return a
 }
 
-// decide signs the request and has it decided on.
+// decide signs the request and judges it.
 func (a *attempt) decide(t testing.TB, key *ecdsa.PrivateKey) Decision {
 	t.Helper()
 	extensions := slices.Clone(a.more)
@@ -79,7 +80,7 @@ func (a *attempt) decide(t testing.TB, key *ecdsa.PrivateKey) Decision {
 
 type spoiler = func(*attempt)
 
-// called has the request name somebody.
+// called sets the common name of the request.
 func called(name string) spoiler {
 	return func(a *attempt) {
 		a.request.subject = []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, name))}}
@@ -108,7 +109,7 @@ func using(usages ...certificatesv1.KeyUsage) spoiler {
 	return asked(func(s *certificatesv1.CertificateSigningRequestSpec) { s.Usages = usages })
 }
 
-// spoilers are what an attacker may try, whatever the request is for. None undoes what another has spoiled.
+// spoilers are attacks on requests for any signer. No spoiler reverts the effect of another.
 func spoilers(t testing.TB) map[string]spoiler {
 	all := map[string]spoiler{
 		"the right usages twice": using(certificatesv1.UsageDigitalSignature, certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth),
@@ -130,7 +131,7 @@ func spoilers(t testing.TB) map[string]spoiler {
 		"no Node of the name":                                func(a *attempt) { a.known.Nodes[0].Registered = false },
 		"a second instance of the same name": func(a *attempt) {
 			second := Node{Name: "win-a", Registered: true, Given: named("win-a", "10.0.0.1")}
-			a.known.Nodes = append(a.known.Nodes, second, second) // still two, should the first be spoiled away
+			a.known.Nodes = append(a.known.Nodes, second, second) // still two if another spoiler removes the first node
 		},
 		"no instance of the name": func(a *attempt) { a.known.Nodes = a.known.Nodes[1:] },
 		"a name that is not ours": func(a *attempt) { a.known.Nodes[0].Foreign = true },
@@ -151,7 +152,7 @@ func spoilers(t testing.TB) map[string]spoiler {
 		"system:admin", "win-a", "system:node:win-a ", "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"} {
 		all["by "+user] = func(a *attempt) {
 			a.csr.Spec.Username = user
-			a.forged = map[string]string{"system:node:win-b": "win-a"}[user] // whose name stands in the request
+			a.forged = map[string]string{"system:node:win-b": "win-a"}[user] // the node named in the request
 		}
 	}
 	for _, signer := range []string{"", certificatesv1.KubeAPIServerClientSignerName, "kubernetes.io/legacy-unknown", "kubernetes.io/kubelet-serving ", "Kubernetes.io/kubelet-serving", "example.com/x"} {
@@ -181,7 +182,7 @@ func spoilers(t testing.TB) map[string]spoiler {
 	return all
 }
 
-// servingSpoilers are what may be tried with a serving certificate only.
+// servingSpoilers are attacks on serving certificates only.
 func servingSpoilers() map[string]spoiler {
 	all := map[string]spoiler{
 		"nothing to serve under": func(a *attempt) { a.names = nil },
@@ -197,7 +198,7 @@ func servingSpoilers() map[string]spoiler {
 		"kubernetes.default.svc.cluster.local", "api-int.lab.example.com", "api.lab.example.com",
 		"oauth-openshift.apps.lab.example.com", "10.0.0.1", "win-a\x00.example.com"} {
 		all["the name "+name] = serving(servedName(name))
-		// What would be its own, if the host was called so: some names are nobody's.
+		// The request is refused even if the reserved name is the host's own.
 		if nodename.ReservedName(name, rightAttempt("").known.Cluster) != "" {
 			all["the name "+name+", which is the host's own"] = func(a *attempt) {
 				a.known.Nodes[0].Given.Names = append(a.known.Nodes[0].Given.Names, name)
@@ -229,7 +230,7 @@ func servingSpoilers() map[string]spoiler {
 	return all
 }
 
-// pairs is with how many others each variation is tried together.
+// pairs is the number of further variations combined with each variation.
 const pairs = 9
 
 //
@@ -259,7 +260,7 @@ func TestNoMaliciousRequestIsApproved(t *testing.T) {
 				tries[first](a)
 				tries[second](a)
 				if a.csr.Spec.Username == "system:node:win-b" && a.forged == "win-b" {
-					continue // by another node for itself
+					continue // another node's request for itself
 				}
 				if got := a.decide(t, key); got.Outcome == Approve {
 					t.Errorf("%s: %s and %s: approved", signer, first, second)
@@ -270,7 +271,7 @@ func TestNoMaliciousRequestIsApproved(t *testing.T) {
 	}
 }
 
-// expectNotApproved tells of a request that was approved, or denied without being forged, or refused without a word.
+// expectNotApproved reports a request that was approved, denied without a forgery, or refused without a message.
 func expectNotApproved(t *testing.T, got Decision, forged, what string) {
 	t.Helper()
 	switch {

@@ -9,7 +9,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
-// servingRequest returns one of win-a that is approved.
+// servingRequest returns a request of win-a that is approved.
 func servingRequest(t *testing.T, change func(*x509.CertificateRequest)) csr {
 	t.Helper()
 	return signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,

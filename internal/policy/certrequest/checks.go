@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// askedFor is a request by a node of ours.
+// askedFor is a request by a managed node.
 type askedFor struct {
 	csr     certificatesv1.CertificateSigningRequest
 	request *nodeRequest
@@ -21,7 +21,7 @@ type askedFor struct {
 	cluster *nodespec.Cluster
 }
 
-// requestChecks are what every request of a node must keep to that it makes itself.
+// requestChecks apply to all requests that a node makes itself.
 var requestChecks = []policy.Check[askedFor]{
 	{Name: "OneInstance", Reason: refused, Broken: oneInstance},
 	{Name: "Group", Reason: refused, Broken: func(a askedFor) string { return requesterGroups(a.csr) }},
@@ -30,8 +30,8 @@ var requestChecks = []policy.Check[askedFor]{
 	{Name: "Lifetime", Reason: refused, Broken: func(a askedFor) string { return lifetime(a.csr) }},
 }
 
-// judge decides on a request to a signer: whether it is ours, whether it is forged, what holds for all requests, and
-// the rest.
+// judge decides on a request to a signer. It checks that a managed node made the request, that the request is not
+// forged, and the rules for all requests, then calls rest.
 func judge(
 	csr certificatesv1.CertificateSigningRequest, known Facts, signer string, purpose certificatesv1.KeyUsage,
 	rest func(askedFor) policy.Decision,
@@ -73,14 +73,14 @@ func judge(
 	return decided(Approve, decision)
 }
 
-// forgery finds the one thing that only a forger does: a node of ours asks, with the certificate that it has, for one
-// by which it would be another Node that exists.
+// forgery detects the one request that only an attacker makes: a managed node uses its current certificate to request
+// the identity of another existing Node.
 //
-// Why this is proof: the API server has authenticated the node by its own client certificate, so that whoever has asked
-// has its key. The request is signed, so that nobody has changed the name in it. And a kubelet asks under the name that
-// it was started with, which the operator gives it: it is never that of another Node. No approver could rightly approve
-// it either, so that a denial takes nothing away from them. A name that no Node has proves nothing, and neither do
-// wrong addresses: hosts are renamed and renumbered.
+// Why this is proof: the API server has authenticated the node by the node's client certificate, so that the
+// requester has the private key. The request is signed, so that the name is unmodified. A kubelet requests a
+// certificate for the name that the operator configured at startup, which is never the name of another Node. No other
+// approver could rightly approve the request, so that a denial interferes with no approver. A name without a Node
+// proves nothing, and neither do wrong addresses: hosts are renamed and renumbered.
 func forgery(asked askedFor) string {
 	if requesterGroups(asked.csr) != "" || nothingElse(asked.request) != "" {
 		return ""
@@ -95,7 +95,7 @@ func forgery(asked askedFor) string {
 	return ""
 }
 
-// oneInstance refuses when two instances have one node name: nobody knows which of their hosts asks.
+// oneInstance refuses a node name that two instances have, because the requesting host is ambiguous.
 func oneInstance(asked askedFor) string {
 	for _, other := range asked.others {
 		if !other.Foreign && other.Name == asked.node.Name {
@@ -105,7 +105,7 @@ func oneInstance(asked askedFor) string {
 	return ""
 }
 
-// groupsOfNodes are what the API server gives who has a node's certificate.
+// groupsOfNodes are the groups that the API server assigns to a client with a node's certificate.
 var groupsOfNodes = []string{nodesOrganization, "system:authenticated"}
 
 func requesterGroups(csr certificatesv1.CertificateSigningRequest) string {
@@ -117,8 +117,8 @@ func requesterGroups(csr certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
-// age rejects requests that are older than the binding of the node's name to its host: the name's former owner has the
-// private key and would get the certificate. The API server writes when a request was made.
+// age rejects requests that are older than the binding of the node's name to the host: the name's former owner has
+// the private key and would get the certificate. The API server sets the creation time of a request.
 func age(csr certificatesv1.CertificateSigningRequest, node Node) string {
 	made := csr.CreationTimestamp
 	if !made.Time.Before(node.Since) {
@@ -128,7 +128,8 @@ func age(csr certificatesv1.CertificateSigningRequest, node Node) string {
 		made.UTC().Format(time.RFC3339), node.Since.UTC().Format(time.RFC3339))
 }
 
-// usages allows digital signature and the purpose, and key encipherment, which kubelets with RSA keys ask for too.
+// usages allows digital signature and the purpose, with or without key encipherment, which kubelets with RSA keys
+// also request.
 func usages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1.KeyUsage) string {
 	asked := slices.Sorted(slices.Values(csr.Spec.Usages))
 	least := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose}
@@ -142,8 +143,9 @@ func usages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1
 		someQuoted(csr.Spec.Usages), certificatesv1.UsageDigitalSignature, purpose, certificatesv1.UsageKeyEncipherment)
 }
 
-// Bounds of the life that a request may ask for. The lower one is the API server's; the upper one is what the signers
-// of Kubernetes give who asks for nothing, as kubelets do. Source: kube-controller-manager, --cluster-signing-duration.
+// Bounds of the requested validity. The minimum is the API server's. The maximum is the default of the Kubernetes
+// signers for requests without a validity, such as a kubelet's. Source: kube-controller-manager,
+// --cluster-signing-duration.
 const (
 	leastLifetime = 10 * time.Minute
 	mostLifetime  = 365 * 24 * time.Hour
@@ -153,7 +155,7 @@ func lifetime(csr certificatesv1.CertificateSigningRequest) string {
 	if csr.Spec.ExpirationSeconds == nil {
 		return ""
 	}
-	// Compared as numbers: as a duration, a large one would be another.
+	// Compared in seconds, the unit of the field.
 	if seconds := int64(*csr.Spec.ExpirationSeconds); seconds < int64(leastLifetime/time.Second) ||
 		seconds > int64(mostLifetime/time.Second) {
 		return fmt.Sprintf("The request contains a validity of %d seconds; it must be from %s to %s.", seconds,

@@ -6,13 +6,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Identity is the user that a client certificate is for.
+// Identity is the user identity of a client certificate.
 type Identity struct {
-	// CommonName is the name of the user, and Organization that of its one group.
+	// CommonName is the name of the user, and Organization the name of the user's only group.
 	CommonName, Organization string
 }
 
-// kubeletIdentity is the identity of a node's kubelet.
+// kubeletIdentity returns the identity of a node's kubelet.
 func kubeletIdentity(nodeName string) Identity {
 	return Identity{CommonName: NodeUser(nodeName), Organization: nodesOrganization}
 }
@@ -22,7 +22,7 @@ type clientRequest struct {
 	identity Identity
 }
 
-// clientChecks are what the client certificate of a node's service must be.
+// clientChecks are the checks of the client certificate of a node's service.
 var clientChecks = []policy.Check[clientRequest]{
 	{Name: "CommonName", Reason: refused, Broken: func(r clientRequest) string {
 		return commonName(r.request, r.identity.CommonName)
@@ -37,9 +37,9 @@ var clientChecks = []policy.Check[clientRequest]{
 	}},
 }
 
-// JudgeClient decides whether the certificate request that came over the pinned connection of a host is exactly the
-// request for an identity that the NodeSpec gives that host: this user, this group, a good key, and no other names or
-// extensions. The identity never comes from the host.
+// JudgeClient decides whether the certificate request from the pinned connection of a host is exactly the request for
+// an identity in the NodeSpec of that host: this user, this group, a good key, and no other names or extensions. The
+// identity never comes from the host.
 func JudgeClient(requestPEM []byte, identity Identity) policy.Decision {
 	request, failed := parseRequest(requestPEM)
 	if request == nil {
@@ -52,10 +52,10 @@ func clientDecision(request *nodeRequest, identity Identity) policy.Decision {
 	return policy.Decide(clientRequest{request, identity}, "The request belongs to "+identity.CommonName+".", clientChecks)
 }
 
-// judgeRenewal decides on a kubelet's request to renew its client certificate. It is ours when a known node asks for it
-// with the certificate that it has; then it may be for that node only. A node's first certificate is no matter of this
-// function: its request comes over the pinned connection of its host, and one that somebody else makes, with a
-// bootstrap token say, is not ours.
+// judgeRenewal decides on a kubelet's request to renew a client certificate. The operator handles a request made by a
+// known node with the current certificate, and approves it for that node only. The first certificate of a node is not
+// handled here: the request comes over the pinned connection of the host. A request by another client, for example
+// with a bootstrap token, is ignored.
 func judgeRenewal(csr certificatesv1.CertificateSigningRequest, known Facts) Decision {
 	const signer = certificatesv1.KubeAPIServerClientKubeletSignerName
 	return judge(csr, known, signer, certificatesv1.UsageClientAuth, func(asked askedFor) policy.Decision {

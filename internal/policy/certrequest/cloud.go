@@ -12,11 +12,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// cloudNames are how a cloud that gives machines addresses from outside of the host calls them.
+// cloudNames are the naming schemes of a cloud that assigns names and addresses outside the host.
 type cloudNames struct {
-	// scheme begins the provider ID of its machines.
+	// scheme is the prefix of the provider IDs of the cloud's machines.
 	scheme string
-	// forms are the forms of the names. The group of each must match the machine's own part; own reports whether it does.
+	// forms match the names. own reports whether the capture group of a match identifies the machine.
 	forms []*regexp.Regexp
 	own   func(Node, *corev1.Node, string) bool
 }
@@ -29,8 +29,8 @@ var clouds = map[string]cloudNames{
 	), ownOnAWS},
 	// Source: Compute Engine documentation, "Internal DNS": VM.ZONE.c.PROJECT.internal and VM.c.PROJECT.internal.
 	"GCP": {"gce://", forms(`([a-z0-9-]+)(?:\.[a-z0-9-]+)?\.c\.[a-z0-9.-]+\.internal`), ownByNodeName},
-	// Source: Azure documentation, "Name resolution for resources in Azure virtual networks", and public IP addresses' DNS
-	// name labels.
+	// Source: Azure documentation, "Name resolution for resources in Azure virtual networks", and public IP
+	// addresses' DNS name labels.
 	"Azure": {"azure://", forms(`([a-z0-9-]+)\.[a-z0-9.-]+\.cloudapp\.(?:net|azure\.com)`), ownByNodeName},
 }
 
@@ -42,13 +42,13 @@ func forms(patterns ...string) []*regexp.Regexp {
 	return compiled
 }
 
-// AddCloudAddresses adds the names and addresses that a cloud's controller writes on the Node and the host cannot know:
-// public addresses, and names in the cloud's own domains. The kubelet requests a certificate with them. It is for nodes
-// without a Machine that lists the same.
+// AddCloudAddresses adds the names and addresses that a cloud's controller writes to the Node and the host cannot
+// know: public addresses, and names in the cloud's own domains. The kubelet requests a certificate for these too. The
+// function is for nodes without a Machine, which would list the same.
 //
-// A kubelet may write the status of its Node and, once, its provider ID. So nothing is taken from there that could be
-// part of the cluster: no address of a private network or of one of the cluster's, and no name that is not made of what
-// the node is known by.
+// A kubelet may write the status of its Node and, once, the provider ID. Therefore values that could belong to the
+// cluster are rejected: addresses of private or cluster networks, and names that do not contain a known identifier of
+// the node.
 func (n *Node) AddCloudAddresses(node *corev1.Node, cluster nodespec.Cluster) {
 	cloud, ok := clouds[cluster.Platform]
 	if !ok || !strings.HasPrefix(node.Spec.ProviderID, cloud.scheme) {
@@ -76,7 +76,7 @@ func (c cloudNames) names(known Node, node *corev1.Node, name string) bool {
 	})
 }
 
-// ownOnAWS wants the instance's ID or one of its addresses.
+// ownOnAWS reports whether the label is the ID of the instance or contains a known address of the node.
 func ownOnAWS(known Node, node *corev1.Node, label string) bool {
 	if strings.HasPrefix(label, "i-") {
 		return strings.HasSuffix(node.Spec.ProviderID, "/"+label)
@@ -86,19 +86,19 @@ func ownOnAWS(known Node, node *corev1.Node, label string) bool {
 	return err == nil && known.MayServeAt(address)
 }
 
-// ownByNodeName wants the name by which the cloud knows the machine, which is the node's. A Node of an operator before
-// version 12 may have it with the cloud's domain.
+// ownByNodeName reports whether the label is the machine's name in the cloud, which is the node name. The name of a
+// legacy node may include the cloud's domain.
 func ownByNodeName(known Node, _ *corev1.Node, label string) bool {
 	own, _, _ := strings.Cut(known.Name, ".")
 	return label == own
 }
 
-// neverPublic are networks besides the private ones that no machine has a public address from.
+// neverPublic are non-private networks without public addresses of machines.
 var neverPublic = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
 }
 
-// publicAddress reports whether an address can be a machine's in the internet, and none of the cluster's.
+// publicAddress reports whether an address can be the public address of a machine, and is not used by the cluster.
 func publicAddress(text string, cluster nodespec.Cluster) bool {
 	address, err := netip.ParseAddr(text)
 	if err != nil || address.Zone() != "" || address.Is4In6() || address.IsPrivate() ||

@@ -12,9 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// cloudCase is a request of a node for what stands on it as given by the cloud.
+// cloudCase is a node's request for a value that its Node has from the cloud.
 type cloudCase struct {
-	platform, providerID string // by default those of an instance on AWS
+	platform, providerID string // default: an instance on AWS
 	kind                 corev1.NodeAddressType
 	value                string
 	more                 []corev1.NodeAddress

@@ -13,8 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// bound returns an instance whose host is Node win-a.
-// what is somebody else's is known of all who have names and addresses, whether or not they have a Node.
+// the facts include all owners of names and addresses, with or without a Node.
 func TestKnowledgeHasEverybody(t *testing.T) {
 	own := bound(func(i *v1alpha1.WindowsInstance) {
 		i.Spec.Source = v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace,
@@ -82,7 +81,7 @@ func TestKnowledgeHasEverybody(t *testing.T) {
 	}
 }
 
-// operators before version 12 have named nodes on GCP by the internal DNS name of the instance.
+// legacy operators named nodes on GCP by the internal DNS name of the instance.
 func TestANodeWithAFullNameHasTheNamesThatTheCloudGivesItsMachine(t *testing.T) {
 	node := windowsNode("win-a.c.project.internal", attackTime)
 	node.Spec.ProviderID = "gce://project/us-east1-b/win-a"

@@ -16,19 +16,19 @@ import (
 	"testing"
 )
 
-// byHand is a request made piece by piece, as crypto/x509 makes none.
+// byHand is a request assembled piece by piece, in forms that crypto/x509 does not create.
 type byHand struct {
 	version int
 	subject []relativeNameSET
-	// rawSubject stands in its place.
+	// rawSubject replaces subject.
 	rawSubject []byte
 	attributes []asn1.RawValue
-	// public is the key in the request, where it is another than what signs.
+	// public is the key in the request, if it differs from the signing key.
 	public any
 	sha1   bool
-	// tail stands behind the last piece of the part that is signed; the second behind the signature.
+	// tail is appended to the signed part; end is appended to the signature.
 	tail, end []byte
-	// wrap makes PEM of it.
+	// wrap encodes the request as PEM.
 	wrap func([]byte) []byte
 }
 
@@ -53,7 +53,7 @@ var (
 	plainCommonName   = isCommonName(asn1Text(asn1.TagPrintableString, "system:node:win-a"))
 )
 
-// der marshals, and ends the test when that fails.
+// der marshals a value and fails the test on an error.
 func der(t testing.TB, value any) []byte {
 	t.Helper()
 	data, err := asn1.Marshal(value)
@@ -68,7 +68,7 @@ func raw(t testing.TB, value any) asn1.RawValue {
 	return asn1.RawValue{FullBytes: der(t, value)}
 }
 
-// sequence puts pieces of DER into one.
+// sequence returns a DER sequence of the pieces.
 func sequence(t testing.TB, pieces ...[]byte) []byte {
 	t.Helper()
 	value := asn1.RawValue{Class: asn1.ClassUniversal, Tag: asn1.TagSequence, IsCompound: true}
@@ -78,7 +78,7 @@ func sequence(t testing.TB, pieces ...[]byte) []byte {
 	return der(t, value)
 }
 
-// set returns a set of one piece of DER.
+// set returns a DER set of one piece.
 func set(t testing.TB, piece []byte) []byte {
 	t.Helper()
 	return der(t, asn1.RawValue{Class: asn1.ClassUniversal, Tag: asn1.TagSet, IsCompound: true, Bytes: piece})
@@ -90,7 +90,7 @@ func extensionRequest(t testing.TB, lists ...[]pkix.Extension) asn1.RawValue {
 	return raw(t, requestedExtensions{oidExtensionRequest, lists})
 }
 
-// alternativeNames returns the extension with names as they are given.
+// alternativeNames returns the extension with the unmodified names.
 func alternativeNames(t testing.TB, names ...asn1.RawValue) pkix.Extension {
 	t.Helper()
 	return pkix.Extension{Id: oidSubjectAlternativeName, Value: der(t, names)}
@@ -177,7 +177,7 @@ type spoiledForm struct {
 	check   string
 }
 
-// spoiledForms are requests of which some reader would see more, less or something other than others.
+// spoiledForms are requests that different parsers would interpret differently.
 func spoiledForms(t testing.TB) map[string]spoiledForm {
 	t.Helper()
 	wide := func(ascii string) string {

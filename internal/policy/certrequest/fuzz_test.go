@@ -25,8 +25,8 @@ func netipOf(address []byte) netip.Addr {
 	return result
 }
 
-// FuzzServingRequest has a node ask for anything in words, and compares the decision with what it may have, said in
-// another way.
+// FuzzServingRequest judges arbitrary requests of a node, and compares each decision with a second implementation of
+// the rules.
 func FuzzServingRequest(f *testing.F) {
 	key := ecdsaKey(f, elliptic.P256())
 	commonNames := []string{"system:node:win-a", "system:node:win-b", "system:node:WIN-A", "system:node:win-a.",
@@ -85,7 +85,7 @@ func FuzzServingRequest(f *testing.F) {
 		}
 		own := commonName == "system:node:win-a" && organization == "system:nodes" && user == "system:node:win-a"
 		named := slices.Contains([]string{"", "win-a", "win-a.example.com", "Win-A.example.com"}, dns) && (dns != "" || address != nil)
-		// crypto/x509 writes an IPv4 address in the form of an IPv6 one as the former.
+		// crypto/x509 writes an IPv4-mapped IPv6 address as an IPv4 address.
 		located := address == nil || net.IP(address).Equal(net.IPv4(10, 0, 0, 1)) || net.IP(address).Equal(net.IPv4(10, 0, 0, 8))
 		sane := (seconds == 0 || seconds >= 600 && seconds <= 365*24*3600) && usages&0b1101 == 1 && age%1e6 >= -3600
 		got := a.decide(t, key)
@@ -95,7 +95,7 @@ func FuzzServingRequest(f *testing.F) {
 	})
 }
 
-// a kubelet's requests are approved, whatever of its own it names, and whichever key it has.
+// a kubelet's request is approved for any of the node's own names and addresses, and with any key.
 func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -121,7 +121,7 @@ func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 			if rapid.Bool().Draw(t, "asks for it") {
 				template.IPAddresses = append(template.IPAddresses, net.IPv4(10, 9, 0, octet))
 			}
-			if i < split { // a liar takes nothing away
+			if i < split { // a false claim does not take an address from its owner
 				other.Told.Add(fmt.Sprintf("10.9.0.%d", octet))
 			}
 		}
@@ -161,7 +161,7 @@ func TestWhatIsANodesOwnIsApproved(t *testing.T) {
 	})
 }
 
-// expectRefusal adds one name or address of another, or of nobody, to what the node asks for.
+// expectRefusal adds one name or address that is foreign or unknown to the request.
 func expectRefusal(t *rapid.T, node, other Node, template x509.CertificateRequest,
 	address bool, others byte) {
 	if address {

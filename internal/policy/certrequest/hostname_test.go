@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// on vSphere, the cloud controller writes the guest's full DNS name on the Node, and the kubelet serves
-// under it.
+// on vSphere, the cloud controller writes the guest's full DNS name to the Node, and the kubelet serves
+// under this name.
 func TestAServingCertificateHasTheHostsOwnNameAndDomain(t *testing.T) {
 	const full = "win-a.corp.example.com"
 	other := func(name string) corev1.Node {

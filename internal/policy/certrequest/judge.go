@@ -1,7 +1,7 @@
-// Package certrequest decides on the certificate requests of nodes: those that kubelets make themselves, and those that
-// come over the pinned connection of a host. It compares a request exactly with the known facts about names and
-// addresses: which source assigned them, and which are only a host's own report. It never takes an identity from the
-// request, and signs and approves nothing itself.
+// Package certrequest decides on the certificate requests of nodes: requests made by kubelets, and requests from the
+// pinned connection of a host. The package compares a request exactly with the known facts about names and addresses:
+// the source that assigned them, or only the host's own report. An identity is never derived from the request. The
+// package signs and approves nothing.
 package certrequest
 
 import (
@@ -13,34 +13,34 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Outcome is what happens to a request.
+// Outcome is the outcome of a decision on a request.
 type Outcome string
 
 // Outcomes.
 const (
-	NotOurs Outcome = "NotOurs" // left alone
+	NotOurs Outcome = "NotOurs" // ignored
 	Approve Outcome = "Approve"
 	Refuse  Outcome = "Refuse" // left pending, with the reason
-	// Later is a request whose Node is not registered, or not the host's own as far as is known. It is left pending and
-	// looked at again when that has changed. Before there is a Node nobody calls its kubelet, and nothing tells the
-	// requests of its host from those of another.
+	// Later is for a request whose Node is not registered, or is not known to belong to the host. The request is left
+	// pending and checked again after a change. Before a Node exists, no client calls the kubelet, and requests of
+	// the host cannot be distinguished from requests of another host.
 	Later Outcome = "Later"
-	// Deny is for proven forgery. A denial is final and others may have a say, so that nothing else is ever denied.
+	// Deny is for proven forgery only: a denial is final, and other approvers may be responsible for a request.
 	Deny Outcome = "Deny"
 )
 
 // Decision is the decision on a CertificateSigningRequest.
 type Decision struct {
 	Outcome Outcome
-	// NodeName is the node of ours that it is about; empty when it is not ours.
+	// NodeName is the managed node that made the request; empty if no managed node made it.
 	NodeName string
 	Check    string
 	Reason   string
 	Message  string
 }
 
-// Judge decides on any request of a kubelet. A request is ours when one of our nodes has made it: the API server has
-// authenticated the requester, so that does not depend on a name in the request, a connection or DNS.
+// Judge decides on any request of a kubelet. The operator handles a request if a managed node made it. The API server
+// has authenticated the requester, so that this does not depend on a name in the request, a connection or DNS.
 func Judge(csr certificatesv1.CertificateSigningRequest, known Facts) Decision {
 	switch csr.Spec.SignerName {
 	case certificatesv1.KubeletServingSignerName:
@@ -51,8 +51,8 @@ func Judge(csr certificatesv1.CertificateSigningRequest, known Facts) Decision {
 	return Decision{Outcome: NotOurs}
 }
 
-// Requester returns the instance whose node has made a request; nil when there is none, and the request is not ours. No
-// request is sent to the API server before that is known.
+// Requester returns the instance of the node that made a request. It returns nil if there is none and the operator
+// must ignore the request. The operator sends no request to the API server before this is known.
 func Requester(csr certificatesv1.CertificateSigningRequest,
 	instances []v1alpha1.WindowsInstance) *v1alpha1.WindowsInstance {
 	i := slices.IndexFunc(instances, func(i v1alpha1.WindowsInstance) bool {
@@ -64,13 +64,13 @@ func Requester(csr certificatesv1.CertificateSigningRequest,
 	return &instances[i]
 }
 
-// AsksFor reports whether a request may belong to the node, by its signer and requester. That is enough to leave all
-// other requests alone.
+// AsksFor reports whether a request may belong to the node, by its signer and requester. This suffices to ignore all
+// other requests.
 func AsksFor(csr certificatesv1.CertificateSigningRequest, nodeName string) bool {
 	return KubeletSigner(csr.Spec.SignerName) && nodeName != "" && csr.Spec.Username == NodeUser(nodeName)
 }
 
-// KubeletSigner reports whether a signer is one that kubelets ask.
+// KubeletSigner reports whether kubelets use a signer.
 func KubeletSigner(signer string) bool {
 	return signer == certificatesv1.KubeletServingSignerName ||
 		signer == certificatesv1.KubeAPIServerClientKubeletSignerName

@@ -9,17 +9,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Present lists everything in the cluster with names and addresses.
+// Present lists all objects of the cluster with names and addresses.
 type Present struct {
 	Instances []v1alpha1.WindowsInstance
 	Nodes     []corev1.Node
-	// Machines are none where there is no Machine API.
+	// Machines are empty if there is no Machine API.
 	Machines []machinev1beta1.Machine
 	// Cluster are the facts of the cluster; nil while they cannot be read.
 	Cluster *nodespec.Cluster
 }
 
-// FactsOf gathers the facts to judge a request by: the names and addresses of the requester's node, and those of all others.
+// FactsOf collects the facts for judging a request: the names and addresses of the requester's node, and of all other
+// owners.
 func FactsOf(requester *v1alpha1.WindowsInstance, present Present) Facts {
 	known := Facts{Cluster: present.Cluster}
 	own := nodeidentity.ConfirmedName(requester)
@@ -57,9 +58,9 @@ func FactsOf(requester *v1alpha1.WindowsInstance, present Present) Facts {
 	return known
 }
 
-// addCloud adds what the cloud says that the instance's host is called: a kubelet serves under the names and addresses
-// that the cloud gives its Node too, and a host cannot tell them of itself. The Machine API tells of its Machines, and
-// a Node's own status of other hosts.
+// addCloud adds the names and addresses that the cloud assigns to the instance's host. A kubelet also serves under
+// the addresses of its Node, but a host cannot report them. The source is the Machine API for Machines, and the
+// status of the Node for other hosts.
 func (n *Node) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.Node, present Present) {
 	if instance.Spec.Source.Machine == nil {
 		if node != nil && present.Cluster != nil {
@@ -74,17 +75,17 @@ func (n *Node) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.Node, p
 	}
 }
 
-// entryOfHost reports whether another instance is a second entry of the requester's host, or one from before the host
-// moved, so that what it says is said of that host. One that has a node of another name is another host, whatever image
-// both were made of.
+// entryOfHost reports whether another instance is a second entry of the requester's host, or an entry from before the
+// host moved. The names and addresses of such an instance belong to the requester's host. An instance with a
+// different node name is another host, even if both hosts were created from one image.
 func entryOfHost(other, requester *v1alpha1.WindowsInstance) bool {
 	name := nodeidentity.ConfirmedName(other)
 	return nodeidentity.SameHost(other, requester) && (name == "" || name == nodeidentity.ConfirmedName(requester))
 }
 
-// Facts are the facts to judge requests of nodes by.
+// Facts are the facts for judging requests of nodes.
 type Facts struct {
-	// Nodes are the nodes of ours, and everybody else who has a name or an address.
+	// Nodes are the managed nodes, and all other owners of a name or an address.
 	Nodes []Node
 	// Cluster are the facts of the cluster; nil while they cannot be read.
 	Cluster *nodespec.Cluster

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// bound returns an instance whose host is Node win-a.
+// bound returns an instance bound to Node win-a.
 func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 	instance := v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: "listed", CreationTimestamp: metav1.NewTime(attackTime)},
@@ -79,8 +79,8 @@ func TestARequestIsOursWhenANodeOfOursHasMadeIt(t *testing.T) {
 func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
 	hour := time.Hour
 	for name, c := range map[string]struct {
-		node  time.Duration // made after the instance
-		asked time.Duration // after the instance was made
+		node  time.Duration // creation time after the instance
+		asked time.Duration // request time after the instance
 		check string
 	}{
 		"a request after the Node was made is its host's": {hour, 2 * hour, ""},
@@ -110,8 +110,8 @@ func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
 	}
 }
 
-// another machine may come by the name of a host whose Node is not there. Its kubelet's requests are not
-// touched.
+// if the Node of a host does not exist, another machine may register a Node of that name. The operator
+// ignores the requests of that machine's kubelet.
 func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance func(*v1alpha1.WindowsInstance)
@@ -153,7 +153,7 @@ func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
 	}
 }
 
-// kubelets ask for host names as they are written, which on Windows is mostly in capitals.
+// kubelets request host names in their original case, which on Windows is mostly upper case.
 func TestAHostServesUnderItsNameAsItWritesIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		host, asked string
@@ -173,7 +173,7 @@ func TestAHostServesUnderItsNameAsItWritesIt(t *testing.T) {
 	}
 }
 
-// a listed host may be the virtual machine of a Machine that the operator leaves alone.
+// a listed host may be the virtual machine of a Machine that the operator does not manage.
 func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 	machine := func(change func(*machinev1beta1.Machine)) machinev1beta1.Machine {
 		m := machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "m", UID: "uid",
@@ -227,8 +227,8 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// expectServing has the instance's node ask for its address and a name, and tells of a decision by another check; none
-// is an approval.
+// expectServing requests a certificate for the instance's address and a name, and reports a decision by another
+// check. An empty check means approval.
 func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present Present, name, check string) {
 	t.Helper()
 	present.Instances, present.Nodes = []v1alpha1.WindowsInstance{instance},
@@ -247,8 +247,9 @@ func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present Pres
 	expectOutcome(t, Judge(request, FactsOf(&instance, present)), want, check)
 }
 
-// an earlier release of the operator recorded no address of the Node in the status. Its nodes renew their serving
-// certificates while they wait to be upgraded, also where the operator reaches the host at another address.
+// an earlier release of the operator recorded no address of the Node in the status. Nodes of that release
+// renew their serving certificates while they wait for the upgrade, even if the operator reaches the host at another
+// address.
 func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
 	const asked = "10.0.1.1"
 	for name, c := range map[string]struct {
@@ -281,8 +282,8 @@ func TestANodeOfAnEarlierReleaseRenewsItsServingCertificate(t *testing.T) {
 	}
 }
 
-// a host may report any address. The operator's own connection, the node's source, or the operator's choice of the
-// Node's address must support it.
+// a host may report any address. The operator's own connection, the node's source, or the operator's choice of
+// the Node's address must support it.
 func TestAnAddressThatOnlyTheHostReportsIsNotServed(t *testing.T) {
 	const asked = "10.0.1.1"
 	host := func(change func(*v1alpha1.HostStatus)) func(*v1alpha1.WindowsInstance) {

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Names are names and addresses by which a node is reached.
+// Names are the names and addresses of a node.
 type Names struct {
 	Names     []string
 	Addresses []netip.Addr
@@ -34,46 +34,47 @@ func (s *Names) addAll(addresses []corev1.NodeAddress) {
 	}
 }
 
-// HoldsName reports whether a node with these names may serve under a name: exactly as it is known, or in lower case,
-// as kubelets request host names. No kubelet requests any other form, such as one with a final dot or in other
-// capitals.
+// HoldsName reports whether a node with these names may serve under a name: in exactly the known form, or in lower
+// case, as kubelets request host names. No kubelet requests any other form, such as a trailing dot or other
+// capitalization.
 func (s Names) HoldsName(name string) bool {
 	return slices.ContainsFunc(s.Names, func(own string) bool { return own == name || strings.ToLower(own) == name })
 }
 
-// TakesName reports whether a name is one of these in any form that DNS takes for the same.
+// TakesName reports whether a name is equivalent in DNS to any of these names.
 func (s Names) TakesName(name string) bool {
 	name = strings.TrimSuffix(name, ".")
 	return slices.ContainsFunc(s.Names, func(own string) bool { return strings.EqualFold(strings.TrimSuffix(own, "."), name) })
 }
 
-// HoldsAddress reports whether an address is one of the node's.
+// HoldsAddress reports whether the node has an address.
 func (s Names) HoldsAddress(address netip.Addr) bool { return slices.Contains(s.Addresses, address) }
 
-// Node is a node, or anything else with names and addresses, and the operator's knowledge of it.
+// Node is a node, or another owner of names and addresses, with the operator's facts about it.
 type Node struct {
 	Name string
-	// Foreign nodes are not ours: nothing is approved for them, and nothing of theirs for ours.
+	// Foreign nodes are not managed: no request of a foreign node is approved, and no name or address of a foreign
+	// node is approved for a managed node.
 	Foreign bool
-	// Registered reports whether there is a Node of this name, and for one of ours, whether it is this node.
+	// Registered reports whether a Node of this name exists and, for a managed node, belongs to this node.
 	Registered bool
-	// Since is the time before which no request was made by the node's host.
+	// Since is the earliest possible time of a request by the node's host.
 	Since time.Time
-	// Given are the names and addresses from sources that no Windows host can change: the ConfigMap windows-instances, the
-	// Machine API, the Nodes of others.
+	// Given are the names and addresses from sources that no Windows host can change: the ConfigMap
+	// windows-instances, the Machine API, the Nodes of other hosts.
 	Given Names
-	// Reached is the address at which the operator reached the host last. The host proved with its pinned key that it has
-	// this address.
+	// Reached is the last address used to reach the host. The host proved possession of the address with the pinned
+	// key.
 	Reached Names
-	// Told are the names and addresses that only the host or its kubelet reports, and that the node may serve under: the
-	// address that the operator chose for the Node, and what a cloud adds.
+	// Told are the names and addresses that only the host or its kubelet reports but the node may serve under: the
+	// address that the operator chose for the Node, and additions of a cloud.
 	Told Names
 	// Claimed are all other addresses that only the host reports. The node may not serve under them.
 	Claimed Names
 }
 
-// AddressRank says how well an address is proven to be a node's. FactsOf two nodes with one address, only the one with the
-// higher rank may serve under it.
+// AddressRank is the strength of the evidence that an address belongs to a node. If two nodes have the same address,
+// only the node with the higher rank may serve under it.
 type AddressRank int
 
 const (
@@ -87,7 +88,7 @@ const (
 	AddressGiven
 )
 
-// RankAddress returns how well an address is proven to be the node's.
+// RankAddress returns the strength of the evidence that an address belongs to the node.
 func (n Node) RankAddress(address netip.Addr) AddressRank {
 	switch {
 	case n.Given.HoldsAddress(address):
@@ -105,10 +106,10 @@ func (n Node) MayServeAt(address netip.Addr) bool {
 	return n.RankAddress(address) >= AddressReached || n.Told.HoldsAddress(address)
 }
 
-// registrationLead is how long before its Node is there a kubelet may have asked for its serving certificate.
+// registrationLead is the maximum lead of a kubelet's serving certificate request over the creation of the Node.
 const registrationLead = 5 * time.Minute
 
-// NodeOf returns the node of an instance whose claim to its name is confirmed. node is the Node of that name; nil when
+// NodeOf returns the node of an instance with a confirmed claim to a name. node is the Node of that name; nil if
 // there is none.
 func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 	known := instanceNames(instance)
@@ -123,9 +124,9 @@ func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 	}
 	known.Registered = true
 	known.addUnrecordedIP(instance.Status.Host, node)
-	// As long as there is a Node, its name is one host's: no other claims it. The instance may be younger, if it was
-	// deleted and made again or the node was an older operator's. If it is older, the host may have got the name late, but
-	// not before the instance was made.
+	// While a Node exists, no other host can claim the name. The instance may be younger than the Node if it was
+	// deleted and recreated, or if the node was a legacy node. If the instance is older, the host may have received
+	// the name late, but not before the instance was created.
 	registered := node.CreationTimestamp.Time
 	if lead := registered.Add(-registrationLead); known.Since.After(registered) || known.Since.Before(lead) {
 		known.Since = lead
@@ -133,10 +134,10 @@ func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 	return known
 }
 
-// addHostNames adds the names of the host itself: the host name in the host's own case, which clouds tell kubelets, and
-// the full DNS name, by which vSphere knows its guests and kubelets then request serving certificates. A host reports
-// both, so they count only where the node has the host's name, with or without a domain: whatever the host reports, it
-// gets no name that begins with another label than its node's, and no address.
+// addHostNames adds the names of the host itself: the host name in the host's own case, which clouds pass to
+// kubelets, and the full DNS name, which vSphere reports for its guests and kubelets then request. Both come from the
+// host. Therefore they count only if the first label of the node name is the host's name: a host cannot obtain a name
+// with another first label, or an address.
 func (n *Node) addHostNames(host *v1alpha1.HostStatus) {
 	label, _, full := strings.Cut(n.Name, ".")
 	if host.Name == "" || !strings.EqualFold(label, host.Name) {
@@ -153,8 +154,8 @@ func (n *Node) addHostNames(host *v1alpha1.HostStatus) {
 	}
 }
 
-// addUnrecordedIP adds the internal IP address of a node that an earlier release of the operator configured: the status
-// has no record of it before the node is upgraded. The operator keeps the same address for the node then.
+// addUnrecordedIP adds the internal IP address of a node that an earlier release of the operator configured: the
+// status has no record of the address before the node is upgraded. The upgrade keeps this address.
 func (n *Node) addUnrecordedIP(host *v1alpha1.HostStatus, node *corev1.Node) {
 	if host == nil || host.NodeIP != "" {
 		return
@@ -167,9 +168,9 @@ func (n *Node) addUnrecordedIP(host *v1alpha1.HostStatus, node *corev1.Node) {
 	}
 }
 
-// registeredBy reports whether a Node of the instance's name belongs to its host: the one that it was bound to, or as
-// long as it was bound to none, a Windows node, which is bound next. Another machine may have come by a name that no
-// Node had.
+// registeredBy reports whether a Node of the instance's name belongs to the host of the instance: the Node is bound
+// to the instance, or the instance is not bound yet and the Node is a Windows node, which is bound next. Another
+// machine may have registered a name that had no Node.
 func registeredBy(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	return nodeidentity.Bound(instance, node) ||
 		instance.Status.NodeRef.UID == "" && node.Labels[corev1.LabelOSStable] == "windows"
@@ -195,12 +196,12 @@ func instanceNames(instance *v1alpha1.WindowsInstance) Node {
 	return known
 }
 
-// AddMachine adds what the Machine API says of the node's own Machine.
+// addMachine adds the addresses that the Machine API reports for the node's own Machine.
 func (n *Node) addMachine(machine *machinev1beta1.Machine) {
 	n.Given.addAll(machine.Status.Addresses)
 }
 
-// otherInstance returns an instance that has no node, or whose node is known already.
+// otherInstance returns an instance without a node, or with a node that is known already.
 func otherInstance(instance *v1alpha1.WindowsInstance) Node {
 	other := instanceNames(instance)
 	other.Name, other.Foreign = "of WindowsInstance "+instance.Name, true
@@ -217,8 +218,8 @@ func otherMachine(machine *machinev1beta1.Machine) Node {
 	return other
 }
 
-// otherNode returns a Node. A kubelet may write the status of its own: where its host is one of ours, that is what a
-// Windows host says of itself.
+// otherNode returns the owner for a Node. A kubelet may write the status of its Node: if the host is managed, that
+// status is only a Windows host's own report.
 func otherNode(node *corev1.Node, ours bool) Node {
 	other := Node{Name: node.Name, Foreign: true, Registered: true}
 	other.Given.Add(node.Name)

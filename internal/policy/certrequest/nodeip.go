@@ -8,21 +8,21 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// NodeIPChoice are the facts that decide which of a host's addresses becomes the internal IP address of its Node.
+// NodeIPChoice are the facts that decide which of a host's addresses becomes the internal IP address of the Node.
 type NodeIPChoice struct {
-	// Known are the addresses of the Node at present, the most trusted first. A change of the address disrupts a node in
-	// service: its kubelet restarts, and its serving certificate is issued again.
+	// Known are the current addresses of the Node, the most trusted first. A change of the address disrupts a node in
+	// service: the kubelet restarts, and the serving certificate is issued again.
 	Known []string
-	// Reached is the address at which the operator reached the host.
+	// Reached is the address used by the operator to reach the host.
 	Reached string
-	// Reported are the addresses that the host reports, that of its default route first. Windows may reorder them at each
-	// boot.
+	// Reported are the addresses that the host reports, starting with the address of the default route. Windows may
+	// reorder the addresses at each boot.
 	Reported []string
 }
 
-// ChooseNodeIP returns the internal IP address of a node: the present one as long as the host has it, for a new node the
-// one that the operator reached, and otherwise the first that can belong to a host. It is empty if the host reports no
-// address.
+// ChooseNodeIP returns the internal IP address of a node. It prefers the current address as long as the host has it,
+// then the address that the operator reached. Otherwise it returns the first address that can belong to a host, or
+// the first reported address if none can. The result is "" if the host reports no address.
 func ChooseNodeIP(choice NodeIPChoice, cluster nodespec.Cluster) string {
 	for _, preferred := range append(slices.Clone(choice.Known), choice.Reached) {
 		if preferred != "" && slices.Contains(choice.Reported, preferred) {

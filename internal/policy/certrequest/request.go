@@ -18,14 +18,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Limit is how many bytes of a certificate request are read. A kubelet's request with the largest key and twenty names
-// has less than half of it.
+// Limit is the maximum size of a certificate request in bytes. A kubelet's request with the largest key and twenty
+// names needs less than half of this.
 const Limit = 16 << 10
 
-// pemRequest is the kind of PEM that a request is in. Source: RFC 7468, section 7.
+// pemRequest is the PEM type of a request. Source: RFC 7468, section 7.
 const pemRequest = "CERTIFICATE REQUEST"
 
-// nodeRequest is a certificate request, as crypto/x509 understands it and as it stands there.
+// nodeRequest is a certificate request, as parsed by crypto/x509 and in its original form.
 type nodeRequest struct {
 	*x509.CertificateRequest
 	signed signedPart
@@ -38,8 +38,8 @@ type wholeRequest struct {
 	Signature asn1.BitString
 }
 
-// signedPart is the part of a request that is signed, without what a node's request does not have. Source: RFC 2986,
-// section 4.1, where relative names and attributes are sets: a name ends in SET for encoding/asn1.
+// signedPart is the signed part of a request, limited to the fields of a node's request. Source: RFC 2986, section
+// 4.1, where relative names and attributes are sets: encoding/asn1 requires the suffix SET in the name of the type.
 type signedPart struct {
 	Version    int
 	Subject    []relativeNameSET
@@ -59,9 +59,9 @@ type requestedExtensions struct {
 	Extensions [][]pkix.Extension `asn1:"set"`
 }
 
-// parseRequest reads a certificate request. There is none when a check has failed.
+// parseRequest parses a certificate request. The result is nil if a check has failed.
 //
-// A key is looked at before it verifies anything: that of a size which nobody uses is not worked with.
+// The key is checked before any signature is verified: keys of unusual sizes are not used in any computation.
 func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 	form := func(format string, values ...any) (*nodeRequest, policy.Decision) {
 		return nil, policy.Decision{Check: "Form", Reason: refused, Message: fmt.Sprintf(format, values...)}
@@ -94,9 +94,8 @@ func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 	return request, policy.Decision{Allowed: true}
 }
 
-// readAgain reads the request once more, and wants it to be made of what was read and nothing else: crypto/x509 passes
-// over attributes, values of attributes and ends of sequences that it does not know, and of two things that may be
-// there once takes one.
+// readAgain parses the request a second time and requires exactly the parsed content. crypto/x509 ignores unknown
+// attributes, attribute values and trailing parts of sequences, and picks one of duplicate elements.
 func (r *nodeRequest) readAgain() string {
 	const more = "The certificate request holds something that no request of a node does"
 	if !exactly(r.Raw, &wholeRequest{}) || !exactly(r.RawTBSCertificateRequest, &r.signed) || r.signed.Version != 0 {
@@ -111,7 +110,7 @@ func (r *nodeRequest) readAgain() string {
 	return ""
 }
 
-// exactly reads DER into a value, and reports whether the value is all that the DER holds.
+// exactly parses DER into a value, and reports whether the value is the complete content of the DER.
 func exactly[T any](der []byte, into *T) bool {
 	rest, err := asn1.Unmarshal(der, into)
 	if err != nil || len(rest) > 0 {
@@ -121,7 +120,7 @@ func exactly[T any](der []byte, into *T) bool {
 	return err == nil && bytes.Equal(der, again)
 }
 
-// What every certificate request of a node must keep to, whatever it is for.
+// The checks that every certificate request of a node must pass, for any purpose.
 
 // nodesOrganization is the group of all nodes. Source: Kubernetes, "Using Node Authorization".
 const nodesOrganization = "system:nodes"
@@ -132,7 +131,7 @@ func NodeUser(nodeName string) string { return "system:node:" + nodeName }
 // refused is the reason of every decision against a request.
 const refused = v1alpha1.ReasonCertificateRequestRefused
 
-// Object identifiers of what a request may hold. Source: RFC 5280, appendix A, and section 4.2.1.6; RFC 2985, section
+// Object identifiers allowed in a request. Source: RFC 5280, appendix A, and section 4.2.1.6; RFC 2985, section
 // 5.4.2.
 var (
 	oidCommonName             = asn1.ObjectIdentifier{2, 5, 4, 3}
@@ -141,9 +140,9 @@ var (
 	oidExtensionRequest       = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 14}
 )
 
-// Values of a request are cut in messages: who asks chooses them.
+// Values of a request are truncated in messages, because the requester controls them.
 
-// someQuoted are values as a message holds them: a few, and each cut.
+// someQuoted formats the first values for a message, each truncated.
 func someQuoted[T ~string](values []T) string {
 	const most = 4
 	var quoted []string
@@ -171,9 +170,9 @@ func organization(r *nodeRequest, group string) string {
 		someQuoted(r.Subject.Organization), group)
 }
 
-// nothingElse allows one common name and one organization in the subject, each by itself and in an encoding that has
-// one reading. It looks at the subject as it stands there: who signs may copy it, and who reads the certificate need
-// not read it as Go does.
+// nothingElse allows one common name and one organization in the subject, each by itself and in an unambiguous
+// encoding. The check uses the original form of the subject: the signer may copy the subject, and readers of the
+// certificate may parse it differently from Go.
 func nothingElse(r *nodeRequest) string {
 	for _, name := range r.Subject.Names {
 		if !name.Type.Equal(oidCommonName) && !name.Type.Equal(oidOrganization) {
@@ -193,7 +192,7 @@ func nothingElse(r *nodeRequest) string {
 	return ""
 }
 
-// Bounds of RSA keys. The upper one comes from crypto/tls, which refuses a handshake with a larger key.
+// Bounds of RSA keys. The maximum comes from crypto/tls, which refuses a handshake with a larger key.
 const (
 	leastRSABits     = 2048
 	mostRSABits      = 8192
@@ -224,13 +223,13 @@ func keyStrength(r *x509.CertificateRequest) string {
 	return fmt.Sprintf("The key is of type %s; ECDSA, RSA and Ed25519 are allowed.", r.PublicKeyAlgorithm)
 }
 
-// signatures are the algorithms by which a request may be signed with its key. Go checks SHA-1, too.
+// signatures are the allowed algorithms of a request's signature. Go would also accept SHA-1.
 var signatures = []x509.SignatureAlgorithm{
 	x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512, x509.SHA256WithRSA, x509.SHA384WithRSA,
 	x509.SHA512WithRSA, x509.PureEd25519,
 }
 
-// noNames allows no alternative names of any kind: a client is known by its subject.
+// noNames rejects alternative names of any kind: the subject alone identifies a client.
 func noNames(r *nodeRequest) string {
 	for _, extension := range r.Extensions {
 		if extension.Id.Equal(oidSubjectAlternativeName) {

@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// newRequest makes a signed request; a nil key is a P-256 one.
+// newRequest creates a signed request. A nil key means a new P-256 key.
 func newRequest(t testing.TB, key crypto.Signer, change func(*x509.CertificateRequest)) []byte {
 	t.Helper()
 	if key == nil {
@@ -58,7 +58,7 @@ func rsaKey(t testing.TB, bits int) *rsa.PrivateKey {
 	return key
 }
 
-// otherName returns a subject alternative name of a kind that crypto/x509 leaves out.
+// otherName returns a subject alternative name of a kind that crypto/x509 ignores.
 func otherName(t testing.TB) pkix.Extension {
 	t.Helper()
 	registered := asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 8, Bytes: []byte{0x2a, 0x03}}
@@ -70,7 +70,7 @@ func otherName(t testing.TB) pkix.Extension {
 	return pkix.Extension{Id: oidSubjectAlternativeName, Value: value}
 }
 
-// spoiledSubjects are what is wrong for client and serving certificates alike, by the check that finds it.
+// spoiledSubjects are faults of client and serving certificates alike, with the check that detects them.
 var spoiledSubjects = map[string]struct {
 	change func(*x509.CertificateRequest)
 	check  string
@@ -113,7 +113,7 @@ var spoiledSubjects = map[string]struct {
 	}, "Extensions"},
 }
 
-// kubeletClientRequest is JudgeClient for the kubelet of a node.
+// kubeletClientRequest calls JudgeClient for the kubelet of a node.
 func kubeletClientRequest(requestPEM []byte, nodeName string) policy.Decision {
 	return JudgeClient(requestPEM, kubeletIdentity(nodeName))
 }
@@ -177,7 +177,7 @@ func TestKubeletClientRequest(t *testing.T) {
 	})
 }
 
-// named are names and addresses.
+// named returns the names and addresses of the texts.
 func named(texts ...string) Names {
 	var set Names
 	for _, text := range texts {
@@ -212,7 +212,7 @@ func withNames(r *x509.CertificateRequest) {
 	r.DNSNames, r.IPAddresses = []string{"win-a"}, []net.IP{net.IPv4(10, 0, 0, 1)}
 }
 
-// expectOutcome tells of a decision that is another.
+// expectOutcome reports a decision that differs from the expected one.
 func expectOutcome(t *testing.T, got Decision, outcome Outcome, check string) {
 	t.Helper()
 	if got.Outcome != outcome || got.Check != check {
@@ -230,7 +230,7 @@ func expectOutcome(t *testing.T, got Decision, outcome Outcome, check string) {
 
 type csr = certificatesv1.CertificateSigningRequest
 
-// spoiledRequests are wrong for every purpose, by what becomes of them.
+// spoiledRequests are invalid for every purpose, with the expected outcomes.
 var spoiledRequests = map[string]struct {
 	change  func(*csr)
 	outcome Outcome

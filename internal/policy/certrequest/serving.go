@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// servingChecks are what a kubelet's serving certificate must be.
+// servingChecks are the checks of a kubelet's serving certificate.
 var servingChecks = []policy.Check[askedFor]{
 	{Name: "CommonName", Reason: refused, Broken: func(a askedFor) string {
 		return commonName(a.request, NodeUser(a.node.Name))
@@ -45,8 +45,8 @@ const (
 	tagIPAddress = 7
 )
 
-// namesAndAddressesOnly looks at the alternative names as they stand in the request: crypto/x509 leaves out kinds that
-// it does not know.
+// namesAndAddressesOnly checks the alternative names in the original form of the request, because crypto/x509 ignores
+// unknown kinds.
 func namesAndAddressesOnly(a askedFor) string {
 	if len(a.request.DNSNames)+len(a.request.IPAddresses) == 0 {
 		return "The request names neither a DNS name nor an address to serve."
@@ -77,12 +77,12 @@ func ownNames(a askedFor) string {
 	return ""
 }
 
-// addresses returns those that the request names, as they stand there: an IPv4 address in the form of an IPv6 one is
-// not the former.
+// addresses returns the addresses in the request in their original form: an IPv4-mapped IPv6 address is not an IPv4
+// address.
 func (r *nodeRequest) addresses() []netip.Addr {
 	var addresses []netip.Addr
 	for _, ip := range r.IPAddresses {
-		address, _ := netip.AddrFromSlice(ip) // crypto/x509 has seen to the length
+		address, _ := netip.AddrFromSlice(ip) // crypto/x509 has checked the length
 		addresses = append(addresses, address)
 	}
 	return addresses
@@ -102,7 +102,8 @@ func ownAddresses(a askedFor) string {
 	return ""
 }
 
-// notTheClusters refuses what the cluster itself is reached by, and what is no address of one host.
+// notTheClusters rejects names and addresses of the cluster itself, and addresses that do not belong to a single
+// host.
 func notTheClusters(a askedFor) string {
 	for _, name := range a.request.DNSNames {
 		if whose := nodename.ReservedName(name, a.cluster); whose != "" {
@@ -125,10 +126,10 @@ func notTheClusters(a askedFor) string {
 	return ""
 }
 
-// nobodyElses rejects names and addresses of other nodes. A host reports its own addresses and may lie: it must neither
-// get a certificate for the address of another node nor block that node by claiming its address. An address belongs to
-// the node for which it is proven best: a source assigned it, or the operator reached the host there, or only the host
-// reports it. If it is proven equally well for two nodes, neither gets a certificate for it.
+// nobodyElses rejects names and addresses of other nodes. A host reports its own addresses and may lie: it must
+// neither get a certificate for the address of another node nor block that node by claiming the address. An address
+// belongs to the node with the strongest evidence: a source assigned the address, the operator reached the host
+// there, or only the host reports it. With equal evidence for two nodes, neither gets a certificate for the address.
 func nobodyElses(a askedFor) string {
 	for _, other := range a.others {
 		for _, name := range a.request.DNSNames {

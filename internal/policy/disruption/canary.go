@@ -7,18 +7,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// The first node of all that is brought to another version of the operator, or to other settings of the cluster, goes
-// alone, and then the first of each pool: the others follow once it has been Ready with that for canarySoak. When it
-// fails, they do not follow.
+// A new operator version or new cluster settings are first rolled out to a single canary node of the cluster, then to
+// one canary node of each pool. The remaining nodes follow after the canary has been Ready with the novelty for
+// canarySoak. If the canary fails, no other node follows.
 
-// novelty is what a node is brought to and what is to be proven on a first one: a version of the operator or, with a
-// configuration, these settings under the version.
+// novelty is a change that a canary node must verify first: an operator version or, if configuration is set, the
+// cluster settings under that version.
 type novelty struct {
 	version, configuration string
 }
 
-// novelties returns what a request brings its node to. Repairs, removals, restarts and changes of the key are no news to
-// others, and neither is what a node is to have that has these settings already.
+// novelties returns the novelties that the request introduces. Repairs, removals, reboots and key changes introduce
+// none; neither do settings that the candidate already has.
 func (s *scene) novelties() []novelty {
 	var list []novelty
 	if s.Version == "" {
@@ -33,12 +33,12 @@ func (s *scene) novelties() []novelty {
 	return list
 }
 
-// bringsSettings reports whether a node is disturbed to be brought to other settings.
+// bringsSettings reports whether the cause applies the current settings to the node.
 func bringsSettings(cause v1alpha1.DisruptionCause) bool {
 	return cause == v1alpha1.CauseUpgrade || cause == v1alpha1.CauseConfiguration
 }
 
-// ofChange reports whether a change of this kind brings the novelty.
+// ofChange reports whether a change with this cause, version and configuration introduces the novelty.
 func (n novelty) ofChange(cause v1alpha1.DisruptionCause, version, configuration string) bool {
 	if n.configuration == "" {
 		return cause == v1alpha1.CauseUpgrade && version == n.version
@@ -50,15 +50,16 @@ func (n Node) has(brought novelty) bool {
 	return n.Version == brought.version && (brought.configuration == "" || n.Configuration == brought.configuration)
 }
 
-// failedWith reports whether the last change of the node brought the novelty, and failed. Pods that do not leave in time
-// are no fault of what was brought.
+// failedWith reports whether the last change of the node introduced the novelty and failed. A drain timeout is not
+// caused by the novelty and does not count.
 func (n Node) failedWith(brought novelty) bool {
 	f := n.Failure
 	return f != nil && !n.Gone && !f.DrainTimedOut && brought.ofChange(f.Cause, f.Version, f.ConfigurationDigest)
 }
 
-// canaryScope tells which nodes the candidate's canary is one of: those of all pools while the novelty is proven in
-// none, else those of its own. There is nothing to wait for (false) when it is proven in its own pool.
+// canaryScope returns the pools that share the candidate's canary: all pools until a node of any pool has verified
+// the novelty, then only the candidate's pool. The result is false if a node of the candidate's pool has verified the
+// novelty, so that no canary is needed.
 func (s *scene) canaryScope(brought novelty) (within func(pool string) bool, wanted bool) {
 	anywhere := false
 	for _, n := range s.pool.Nodes {
@@ -88,10 +89,10 @@ func canaryNotFailed(s *scene) string {
 	return ""
 }
 
-// failedCanary describes the failure of a node that the others do not follow.
+// failedCanary describes the canary failure that stops the rollout.
 func (s *scene) failedCanary(brought novelty) string {
 	within, wanted := s.canaryScope(brought)
-	if !wanted || s.candidate.failedWith(brought) { // a node that has failed itself is tried again, when its turn comes
+	if !wanted || s.candidate.failedWith(brought) { // a failed candidate may be retried itself
 		return ""
 	}
 	failed := s.failedNote(func(d standingDisruption) bool {
@@ -123,7 +124,7 @@ func canarySoaked(s *scene) string {
 	return ""
 }
 
-// soakingCanary describes the node that the others wait for.
+// soakingCanary describes the canary that the rollout waits for.
 func (s *scene) soakingCanary(brought novelty) string {
 	within, wanted := s.canaryScope(brought)
 	if !wanted {
@@ -152,7 +153,7 @@ func (s *scene) soakingCanary(brought novelty) string {
 	return ""
 }
 
-// nameOf is what a node is brought to, for administrators.
+// nameOf formats the novelty for messages to administrators.
 func (s *scene) nameOf(brought novelty) string {
 	switch {
 	case brought.configuration == "":
@@ -170,7 +171,7 @@ func (n novelty) it() string {
 	return "these settings"
 }
 
-// othersFollow says when the nodes after the first one may be changed.
+// othersFollow describes the condition under which the remaining nodes may be changed.
 func (s *scene) othersFollow() string {
 	if s.settings.CanarySoak == 0 {
 		return "Other nodes follow when it is Ready."

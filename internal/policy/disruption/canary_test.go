@@ -7,13 +7,13 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// What the nodes of settingsChange have, and what they are to have.
+// The current and the desired settings of the nodes in settingsChange.
 const (
 	settingsBefore = "containerd=0c kubelet=01"
 	settingsAfter  = "containerd=0c kubelet=02"
 )
 
-// settingsChange makes the case one of nodes of one version that are to be brought to other settings.
+// settingsChange sets up nodes of one version that need new settings.
 func settingsChange(c *disruptionCase) {
 	for i := range c.Nodes {
 		c.Nodes[i].Version, c.Nodes[i].Configuration = versionAfter, settingsBefore
@@ -22,7 +22,7 @@ func settingsChange(c *disruptionCase) {
 	c.request.Configuration = settingsAfter
 }
 
-// have makes nodes have the settings that all are to have.
+// have sets the desired settings on nodes.
 func (c *disruptionCase) have(instances ...string) {
 	for _, instance := range instances {
 		c.node(instance).Configuration = settingsAfter
@@ -34,7 +34,7 @@ func (c *disruptionCase) failedSettings(instance string) {
 	c.node(instance).Failure.Cause, c.node(instance).Failure.ConfigurationDigest = v1alpha1.CauseConfiguration, settingsAfter
 }
 
-// configured makes an entry of a node that is brought to settings.
+// configured adds an entry for a node that is being reconfigured.
 func (c *disruptionCase) configured(instance, configuration string, lasting time.Duration) *v1alpha1.Disruption {
 	d := c.disturbed(instance, v1alpha1.CauseConfiguration, lasting)
 	d.ConfigurationDigest = configuration
@@ -47,7 +47,7 @@ func TestCanariesOfSettings(t *testing.T) {
 		settingsChange(c)
 		c.settings.MaxUnavailable, c.settings.CanarySoak = Limit{Number: 9}, time.Hour
 	}
-	// first has a node with the new settings, Ready for some time.
+	// first sets up a node that has the new settings and has been Ready for the given time.
 	first := func(c *disruptionCase, instance string, ready time.Duration) {
 		many(c)
 		c.have(instance)
@@ -100,7 +100,7 @@ func TestCanariesOfSettings(t *testing.T) {
 		"the pause that holds an upgrade holds settings": {change: func(c *disruptionCase) { many(c); c.settings.Paused = true }, check: "Paused"},
 		"an upgrade waits for the first with the settings that it brings": {change: func(c *disruptionCase) {
 			first(c, "a1", time.Hour)
-			c.proven() // with the former settings
+			c.proven() // with the previous settings
 			c.node("h1").Version = versionBefore
 			c.ask("h1", v1alpha1.CauseUpgrade)
 			c.configured("h2", settingsAfter, 0)
@@ -130,7 +130,8 @@ func TestCanariesOfSettings(t *testing.T) {
 	})
 }
 
-// With settings on it, the entry of a restart would go on as a change of them, whatever has become of the first node.
+// If the entry of a reboot had settings, the entry could continue as a change of settings regardless of the canary's
+// state.
 func TestTheEntryOfADisturbanceThatBringsNoSettingsHasNone(t *testing.T) {
 	for cause, want := range map[v1alpha1.DisruptionCause]string{
 		v1alpha1.CauseUpgrade: settingsAfter, v1alpha1.CauseConfiguration: settingsAfter, v1alpha1.CauseRepair: settingsAfter,

@@ -6,7 +6,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// ChangedSettings says, for administrators, what differs between two configurations: "the changed settings of kubelet".
+// ChangedSettings describes, for administrators, the differences between two configurations: "the changed settings of
+// kubelet".
 func ChangedSettings(from, to string) string {
 	services := nodespec.ChangedServices(from, to)
 	if len(services) == 0 {
@@ -15,14 +16,15 @@ func ChangedSettings(from, to string) string {
 	return "the changed settings of " + policy.Enumerate(services)
 }
 
-// behind reports whether the node has another configuration than the one that all are to have. As long as that is not
+// behind reports whether the node's configuration differs from the desired one. If the desired configuration is not
 // known, no node is behind.
 func (n Node) behind(configuration string) bool {
 	return configuration != "" && n.Configuration != configuration
 }
 
-// knownConfiguration returns the configuration that all nodes are to have. An operator that has just started has not read
-// the cluster's settings; but what a node has failed with is kept only as long as it is wanted.
+// knownConfiguration returns the desired configuration of all nodes. An operator that has just started has not read
+// the cluster settings; the configuration of a failed change then serves instead, because a failure is recorded only
+// while its configuration is desired.
 func knownConfiguration(pool NodePool, version, configuration string) string {
 	for _, n := range pool.Nodes {
 		if f := n.Failure; configuration == "" && f != nil && bringsSettings(f.Cause) && f.Version == version {
@@ -32,7 +34,7 @@ func knownConfiguration(pool NodePool, version, configuration string) string {
 	return configuration
 }
 
-// causeOfChange returns why the node is to be changed; empty when it has the version and the configuration.
+// causeOfChange returns the reason for changing the node, or "" if the node has the version and the configuration.
 func (n Node) causeOfChange(version, configuration string) v1alpha1.DisruptionCause {
 	switch {
 	case n.Version != version:

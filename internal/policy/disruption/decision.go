@@ -1,6 +1,6 @@
-// Package disruption reads the spec of a WindowsDisruptionPolicy, decides whether a node may be disrupted now, and judges
-// the disruptions under way. Its inputs are all nodes, and the policy's settings and status. It writes nothing and
-// disrupts nothing: the gate does that.
+// Package disruption parses the spec of a WindowsDisruptionPolicy, decides whether a node may be disrupted now, and
+// judges the disruptions in progress. The inputs are all nodes, and the policy's settings and status. The package
+// writes nothing and disrupts nothing: the gate does that.
 package disruption
 
 import (
@@ -13,36 +13,37 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Request asks for one node to be disturbed.
+// Request is a request for the disruption of one node.
 type Request struct {
 	Instance string
 	UID      types.UID
 	Cause    v1alpha1.DisruptionCause
-	// Version is the version of the operator that the node is brought to.
+	// Version is the desired operator version of the node.
 	Version string
-	// Configuration identifies the settings of the cluster and the operator that the node is brought to: see
-	// nodespec.Configuration. Empty when they are not known; then only the version is judged.
+	// Configuration identifies the desired settings of the cluster and the operator: see nodespec.Configuration. If
+	// it is empty, the settings are not known and only the version is checked.
 	Configuration string
-	// Begun is true when the host was changed already in the disturbance that goes on, and is not what it was.
+	// Begun is true if the current disruption has already changed the host.
 	Begun bool
-	// Replaces is true when its Machine is to be deleted.
+	// Replaces is true if the Machine of the node will be deleted.
 	Replaces bool
 }
 
-// Decision says whether a node may be disturbed now.
+// Decision reports whether a node may be disrupted now.
 type Decision struct {
 	policy.Decision
-	// After is when to ask again at the latest, where time alone may change the answer; zero: when something else changes.
+	// After is the time until the next decision, if the decision can change with time alone. Zero means that it
+	// changes only with another event.
 	After time.Duration
 }
 
-// ForAll reports whether a refusal holds for every other node too.
+// ForAll reports whether a refusal applies to every other node too.
 func (d Decision) ForAll() bool {
 	return d.Reason == v1alpha1.ReasonDisruptionPolicyInvalid || d.Reason == v1alpha1.ReasonOutsideMaintenanceWindow
 }
 
-// StandsStill reports whether a refusal ends with time, or with an administrator's change of the policy or of a failed
-// node, and not with a change of other nodes.
+// StandsStill reports whether a refusal is independent of the progress of other nodes: it ends with time, or when an
+// administrator changes the policy or fixes a failed node.
 func (d Decision) StandsStill() bool {
 	switch d.Reason {
 	case v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonOutsideMaintenanceWindow,
@@ -52,15 +53,16 @@ func (d Decision) StandsStill() bool {
 	return false
 }
 
-// Allow decides whether one node may be disturbed now. A node with its own entry that still counts continues under any
-// policy, as far as GoesOn allows. Any other node is decided on again, and so is one whose entry has failed; that entry
-// then also begins again, with another Since.
+// Allow decides whether one node may be disrupted now. A node with an entry that still counts continues under any
+// policy, within the limits of GoesOn. Any other node is decided on again. The same applies to a node with a failed
+// entry, which then starts again with a new Since.
 func Allow(pool NodePool, request Request, settings Settings, now time.Time) Decision {
 	s := newScene(pool, request, settings, now)
 	if s.own != nil && GoesOn(s.own.Disruption, request) {
 		return Decision{Decision: policy.Decision{Allowed: true, Message: s.own.describe() + " already."}}
 	}
-	// A wait for an administrator is reported before a wait for a time, and that before a wait for other nodes.
+	// The order of the checks is the priority of the reasons: waits for an administrator, waits for a time, waits for
+	// other nodes.
 	decision := policy.Decide(s, "The disruption policy allows the disruption of this node now.", []policy.Check[*scene]{
 		{Name: "Instance", Reason: v1alpha1.ReasonDisruptionInProgress, Broken: sameInstance},
 		{Name: "Valid", Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Broken: unlessExempt(policyValid)},
@@ -79,9 +81,9 @@ func Allow(pool NodePool, request Request, settings Settings, now time.Time) Dec
 	return Decision{Decision: decision, After: s.after()}
 }
 
-// GoesOn reports whether a request continues a counting entry of its instance. A repair or a removal continues only as
-// such, and nothing continues as an upgrade to a version, or with settings, that it did not begin for: otherwise these
-// could bypass pauses, windows and canaries. But a host that is being changed is brought to the present settings.
+// GoesOn reports whether a request continues the counting entry of its instance. A repair or a removal continues only
+// as such. An entry never becomes an upgrade to a new version, or a change to other settings: otherwise these could
+// bypass pauses, windows and canaries. A host that is being changed receives the current settings nevertheless.
 func GoesOn(own v1alpha1.Disruption, request Request) bool {
 	others := bringsSettings(request.Cause) && request.Configuration != "" && own.ConfigurationDigest != request.Configuration
 	switch {
@@ -95,8 +97,8 @@ func GoesOn(own v1alpha1.Disruption, request Request) bool {
 	return !exempt(own.Cause) && request.Cause != v1alpha1.CauseUpgrade
 }
 
-// ConfigurationOf returns the configuration that the entry of a request has. What only restarts a host or gives it
-// another key brings no settings, so that others need not wait for it, and it does not continue as what does.
+// ConfigurationOf returns the configuration recorded in the entry of a request. Reboots and key changes apply no
+// settings. Without a configuration, such an entry neither blocks other nodes nor continues as a change of settings.
 func ConfigurationOf(request Request) string {
 	if bringsSettings(request.Cause) || request.Cause == v1alpha1.CauseRepair {
 		return request.Configuration
@@ -104,8 +106,7 @@ func ConfigurationOf(request Request) string {
 	return ""
 }
 
-// unlessExempt is for rules that repairs and removals need not keep: they wait for nothing but other nodes that are
-// being disturbed.
+// unlessExempt skips a check for repairs and removals, which wait only for other disrupted nodes.
 func unlessExempt(broken func(*scene) string) func(*scene) string {
 	return func(s *scene) string {
 		if s.exempt() {
@@ -165,7 +166,7 @@ func windowOpen(s *scene) string {
 	return fmt.Sprintf("No maintenance window is open. The next one opens at %s (%s).", moment(next), window.Text)
 }
 
-// noneFailed returns the rule of stopOnFailure.
+// noneFailed implements stopOnFailure.
 func noneFailed(s *scene) string {
 	if !s.settings.StopOnFailure {
 		return ""

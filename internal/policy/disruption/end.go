@@ -10,10 +10,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Ended returns the state of an entry of status.disruptions. An ended entry is removed from the list. A failed entry no
-// longer counts, whether ended or not: a failed one that has not ended stays on the list, as the record of a change
-// that did not come back (above all a canary's), until its node or MachineSet is whole again or gone, or it is
-// requested again. why gives the reason; it is empty for an entry that continues.
+// Ended returns the state of an entry of status.disruptions. An ended entry is removed from the list. A failed entry
+// no longer counts, whether ended or not. A failed entry that has not ended stays on the list as the record of a
+// change without recovery, above all of a canary. It ends when the node or MachineSet recovers or no longer exists,
+// or when the disruption is requested again. why is the reason, empty for an entry that continues.
 func Ended(
 	d v1alpha1.Disruption, pool NodePool, settings Settings, now time.Time,
 ) (ended, failed bool, why string) {
@@ -30,21 +30,23 @@ func Ended(
 	return ended, failed, why
 }
 
-// abandonedAfter is how long a change of another operator is left alone whose node is in service. An operator that works
-// on a node makes it unschedulable within seconds.
+// abandonedAfter is the time after which a change of another operator counts as abandoned if its node is in service.
+// An operator that works on a node cordons the node within seconds.
 const abandonedAfter = time.Minute
 
-// Lingers reports whether the node of a change in place is in service, as if nobody made the change.
+// Lingers reports whether the node of an entry without a Machine is in service, as if the change were not in
+// progress.
 func Lingers(d v1alpha1.Disruption, pool NodePool) bool {
 	n, found := first(pool.Nodes, func(n Node) bool { return n.Instance == d.Instance })
 	return found && d.Machine == "" && n.Ready && !n.Cordoned
 }
 
-// Abandoned reports whether the operator that has a change in place has ended without ending the change, which has
-// lingered since then.
+// Abandoned reports whether the operator has stopped without ending the entry of a change, given the time since which
+// the change lingers.
 func Abandoned(lingering, now time.Time) bool { return now.Sub(lingering) >= abandonedAfter }
 
-// changeEnded is for changes in place. Whoever makes one ends it; this is for when nobody does.
+// changeEnded handles changes without replacement of the Machine. Normally the operator that makes a change ends the
+// entry; changeEnded covers the remaining cases.
 func changeEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, failed bool, why string) {
 	n, found := first(pool.Nodes, func(n Node) bool { return n.Instance == d.Instance })
 	switch {
@@ -66,8 +68,7 @@ func changeEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, fai
 	return false, true, fmt.Sprintf("%s is not Ready.", n.describe())
 }
 
-// replacementEnded is for Machines that are deleted: their MachineSet must have as many as it is to have, all in
-// service.
+// replacementEnded handles deleted Machines: their MachineSet must have all desired Machines in service.
 func replacementEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, failed bool, why string) {
 	set, found := first(pool.MachineSets, func(m MachineSet) bool {
 		return MachineSetPool(m.Name) == d.Pool
@@ -90,7 +91,7 @@ func replacementEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended
 	return false, true, why + stillThere(set.Leaving, d.Machine)
 }
 
-// stillThere says why a Machine that was deleted is still there, if it is.
+// stillThere describes why a deleted Machine still exists. It returns "" if the Machine does not exist.
 func stillThere(leaving []LeavingMachine, name string) string {
 	machine, found := first(leaving, func(m LeavingMachine) bool { return m.Name == name })
 	switch {
@@ -102,8 +103,8 @@ func stillThere(leaving []LeavingMachine, name string) string {
 	return fmt.Sprintf(" Machine %s is still being deleted: %s.", name, strings.TrimRight(machine.Why, ". "))
 }
 
-// brokenBesides is how many nodes of the pool do not work that it is not for the replacement to mend: those whose host
-// is gone, and those that did not work before it began.
+// brokenBesides returns the number of nodes of the pool with failures unrelated to the replacement: the host no
+// longer exists, or the node was not Ready before the replacement began.
 func brokenBesides(d v1alpha1.Disruption, pool NodePool) int {
 	count := 0
 	for _, n := range pool.Nodes {
@@ -114,9 +115,9 @@ func brokenBesides(d v1alpha1.Disruption, pool NodePool) int {
 	return count
 }
 
-// successorsCame reports whether as many nodes have come into service with the version since the disruption began as
-// Machines of the set are being replaced. Then Machines that have failed are others: they may have failed long ago,
-// without ever having had a node.
+// successorsCame reports whether the number of nodes that became Ready with the version since the disruption began
+// covers the Machines of the set that are being replaced. If so, failed Machines of the set are unrelated: they may
+// have failed long ago, without ever having had a node.
 func successorsCame(d v1alpha1.Disruption, set MachineSet, pool NodePool) bool {
 	awaited, came := 0, 0
 	for _, other := range pool.Disruptions {

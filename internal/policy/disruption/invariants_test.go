@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// checkGrant says what must be true when a node is allowed to be disturbed, from what really is, and not from the list.
+// checkGrant checks the invariants of an allowed disruption against the true state, not against the list.
 func (w *world) checkGrant(t *rapid.T, n *worldNode, request Request) {
 	free := request.Cause == v1alpha1.CauseRepair || request.Cause == v1alpha1.CauseRemoval
 	all, pool := 1, 1
@@ -42,7 +42,7 @@ func (w *world) checkGrant(t *rapid.T, n *worldNode, request Request) {
 	w.checkCanaries(t, n, request.Cause)
 }
 
-// lacking is how many Machines a set lacks, but for those that are being replaced.
+// lacking returns the number of Machines that a set lacks, without Machines being replaced.
 func (w *world) lacking(set string) int {
 	if set == "" {
 		return 0
@@ -65,7 +65,7 @@ func (w *world) lacking(set string) int {
 	return max(0, missing)
 }
 
-// checkGoesOn says what must be true when a node that is being disturbed is allowed to be disturbed for another reason.
+// checkGoesOn checks the invariants when a disrupted node may be disrupted for another reason.
 func (w *world) checkGoesOn(t *rapid.T, before *worldDisturbance, request Request) {
 	was := before.cause == v1alpha1.CauseRepair || before.cause == v1alpha1.CauseRemoval
 	if is := request.Cause == v1alpha1.CauseRepair || request.Cause == v1alpha1.CauseRemoval; was && !is {
@@ -77,8 +77,8 @@ func (w *world) checkGoesOn(t *rapid.T, before *worldDisturbance, request Reques
 	}
 }
 
-// limits returns the limits of all nodes, and of a pool. A percentage is of no more than all nodes that serve or are
-// replaced.
+// limits returns the limit of all nodes and of a pool. A percentage refers to at most all nodes that serve or are
+// being replaced.
 func (w *world) limits(pool string) (limit, poolLimit int) {
 	nodes := func(of func(string) bool) int {
 		count := 0
@@ -106,7 +106,7 @@ func (w *world) checkPolicy(t *rapid.T, n *worldNode) {
 	if w.spec.Paused || w.settings.Pools[n.Pool].Paused {
 		t.Fatalf("%s may be disturbed in a pause", n.Instance)
 	}
-	if hour := (w.now.Hour() + 1) % 6; len(w.spec.MaintenanceWindows) > 0 && hour >= 3 { // it is winter in Paris
+	if hour := (w.now.Hour() + 1) % 6; len(w.spec.MaintenanceWindows) > 0 && hour >= 3 { // Paris has winter time
 		t.Fatalf("%s may be disturbed at %s, in no window", n.Instance, w.now)
 	}
 	for _, other := range w.nodes {
@@ -136,8 +136,7 @@ func (w *world) checkLast(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCau
 	}
 }
 
-// checkCanaries checks that a node is not brought to a version that no other has proven, nor to settings that none has
-// proven with it.
+// checkCanaries checks that a node receives no version, and no settings, before another node has verified them.
 func (w *world) checkCanaries(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause) {
 	upgrade, configuration := v1alpha1.CauseUpgrade, v1alpha1.CauseConfiguration
 	if cause == upgrade {

@@ -13,37 +13,37 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// worldNode is a Windows host as it really is.
+// worldNode is the true state of a Windows host.
 type worldNode struct {
 	Node
-	// set is its MachineSet, empty for a listed host; made, serving and deleted are how far its Machine is: made means
-	// that it runs.
+	// set is the MachineSet, empty for a listed host. made, serving and deleted are the progress of the Machine; made
+	// means that the Machine runs.
 	set                    string
 	made, serving, deleted bool
 	failed                 bool // its Machine is in phase Failed
-	begun                  bool // its host is not what it was, since a change of it was cut short
+	begun                  bool // a change of the host was interrupted
 }
 
-// worldDisturbance is a node that is really being disturbed, whatever the list says.
+// worldDisturbance is a disruption that is truly in progress, regardless of the list.
 type worldDisturbance struct {
 	node    *worldNode
 	since   time.Time
 	cause   v1alpha1.DisruptionCause
 	version string
-	// configuration is what it brings the node to, if it brings any.
+	// configuration is the new configuration of the node, if any.
 	configuration string
 	replaces      bool
 	released      bool
 	successor     *worldNode
 }
 
-// world is a cluster with its MachineSets, listed hosts, policy, and operators that come and go.
+// world is a cluster with its MachineSets, listed hosts, policy, and operators that start and stop.
 type world struct {
 	now      time.Time
 	spec     v1alpha1.WindowsDisruptionPolicySpec
 	settings Settings
 	target   string
-	// configuration is what all nodes are to have.
+	// configuration is the desired configuration of all nodes.
 	configuration string
 	made          int
 	replicas      map[string]int
@@ -81,7 +81,7 @@ func (w *world) add(set, pool string) *worldNode {
 	return n
 }
 
-// editPolicy is an administrator.
+// editPolicy simulates an administrator.
 func (w *world) editPolicy(t *rapid.T) {
 	limit := func() *intstr.IntOrString {
 		v := intstr.Parse(rapid.SampledFrom([]string{"1", "2", "3", "30%", "50%"}).Draw(t, "limit"))
@@ -104,7 +104,7 @@ func (w *world) editPolicy(t *rapid.T) {
 	w.settings, _ = Parse(w.spec)
 }
 
-// view is what the gate reads of the world.
+// view returns the state that the gate reads.
 func (w *world) view() NodePool {
 	pool := NodePool{Disruptions: slices.Clone(w.list)}
 	for _, n := range w.nodes {
@@ -150,7 +150,7 @@ func (w *world) ready(n *worldNode, ready bool) {
 	}
 }
 
-// cloud does the next thing of each MachineSet. Some new Machines never work, where the world is not healthy.
+// cloud advances each MachineSet by one step. If the world is not healthy, some new Machines never work.
 func (w *world) cloud(t *rapid.T, healthy bool) {
 	for set, replicas := range w.replicas {
 		staying := 0
@@ -168,7 +168,7 @@ func (w *world) cloud(t *rapid.T, healthy bool) {
 				n.serving, n.Version, n.Configuration = true, w.target, w.configuration
 				w.ready(n, true)
 			}
-			if staying++; staying > replicas { // the set was made smaller
+			if staying++; staying > replicas { // the set was scaled down
 				n.deleted, n.Gone = true, true
 			}
 		}
@@ -181,10 +181,10 @@ func (w *world) cloud(t *rapid.T, healthy bool) {
 			}
 		}
 	}
-	w.pass() // a replaced Machine of a set that was made smaller has no successor, now or later
+	w.pass() // a replaced Machine of a set that was scaled down has no successor, now or later
 }
 
-// lasts reports whether a node is really being disturbed still, within the time that it may take.
+// lasts reports whether a disruption is truly in progress within its deadline.
 func (w *world) lasts(d *worldDisturbance) bool {
 	switch {
 	case d.released || w.now.Sub(d.since) >= w.settings.FailureDeadline:
@@ -199,7 +199,7 @@ func (w *world) lasts(d *worldDisturbance) bool {
 	serving := 0
 	for _, n := range w.machines(d.node.set) {
 		if d.successor != nil && d.successor.failed && n.serving && n.Version == d.version && !n.Since.Before(d.since) {
-			return false // another Machine is in its place
+			return false // another Machine has replaced it
 		}
 		if n.serving && !n.deleted {
 			serving++
@@ -208,7 +208,7 @@ func (w *world) lasts(d *worldDisturbance) bool {
 	return serving < w.replicas[d.node.set]
 }
 
-// pass makes what has ended once end for good: a set that is scaled up later makes Machines for its own sake.
+// pass makes the end of disruptions final: Machines that a set creates when scaled up later are no successors.
 func (w *world) pass() {
 	for _, d := range w.truth {
 		d.released = d.released || !w.lasts(d)
@@ -220,7 +220,7 @@ func (w *world) disturbance(n *worldNode) *worldDisturbance {
 	return d
 }
 
-// prune takes what has ended off the list, as the gate does.
+// prune removes ended entries from the list, as the gate does.
 func (w *world) prune() {
 	view := w.view()
 	w.list = slices.DeleteFunc(slices.Clone(w.list), func(d v1alpha1.Disruption) bool {
@@ -229,7 +229,7 @@ func (w *world) prune() {
 	})
 }
 
-// ask returns an operator that would like to disturb a node. It checks the answer, and writes it down.
+// ask simulates an operator that requests a disruption, then checks and records the decision.
 func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, replaces bool) *worldDisturbance {
 	request := Request{Instance: n.Instance, UID: n.UID, Cause: cause, Version: w.target, Configuration: w.configuration,
 		Begun: n.begun, Replaces: replaces}
@@ -248,7 +248,7 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 	before := w.disturbance(n)
 	if before == nil {
 		w.checkGrant(t, n, request)
-	} else { // it goes on, taken over by this operator
+	} else { // this operator continues the disruption
 		w.checkGoesOn(t, before, request)
 		entry.Since = metav1.NewTime(before.since)
 		if entry.ConfigurationDigest == "" {
@@ -268,7 +268,7 @@ func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, re
 	return d
 }
 
-// release is the end of a disturbance by the operator that has it.
+// release ends a disruption by the operator that holds it.
 func (w *world) release(d *worldDisturbance) {
 	d.released = true
 	w.list = slices.DeleteFunc(slices.Clone(w.list), func(e v1alpha1.Disruption) bool {

@@ -8,12 +8,12 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Observe returns the nodes of a pool with the times at which the operator saw them change, and the records that keep
-// these times. A host's clock decides nothing: it may be wrong, and its kubelet may report any time.
+// Observe returns the nodes of a pool with the observed times of their changes, and the records that persist these
+// times. Decisions do not depend on a host's clock: the clock may be wrong, and a kubelet may report any time.
 //
-// before are the records of the last look. resumed is true for the first look of a process: only then a kubelet's time
-// that differs from the recorded one means that the node has changed in between. In a running process it means nothing,
-// since a node that reported another time with each look would never be overdue.
+// before are the records of the last observation. resumed is true for the first observation of a process: only then
+// does a kubelet time that differs from the recorded one mean that the node changed in between. In a running process
+// it means nothing: otherwise a node that reported a different time at each observation would never be overdue.
 func Observe(
 	pool NodePool, before []v1alpha1.ObservedNode, resumed bool, settings Settings, now time.Time,
 ) (nodes []Node, observed []v1alpha1.ObservedNode) {
@@ -38,8 +38,9 @@ func Observe(
 	return nodes, observed
 }
 
-// observedSince returns since when the operator sees the node as it is, and whether to record that; zero when it has
-// always seen the node so. A Ready node is recorded for as long as canarySoak could still count from there.
+// observedSince returns the time since which the operator observes the node's current state, and whether to record
+// that time. It returns zero if the operator has always observed this state. A Ready node is recorded for as long as
+// canarySoak could still count from that time.
 func (n Node) observedSince(
 	record v1alpha1.ObservedNode, found, resumed bool, settings Settings, now time.Time,
 ) (since metav1.Time, keep bool) {

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// hostClocks are how far the clock of a host may be ahead.
+// hostClocks are the offsets of a host's clock.
 var hostClocks = map[string]time.Duration{
 	"a right clock":                      0,
 	"a clock that shows local time":      2 * time.Hour,
@@ -21,7 +21,7 @@ var hostClocks = map[string]time.Duration{
 	"a clock an instant before the time": -time.Second,
 }
 
-// watched is a gate that looks at the nodes of a case from time to time.
+// watched is a gate that observes the nodes of a case from time to time.
 type watched struct {
 	*disruptionCase
 	now     time.Time
@@ -29,20 +29,20 @@ type watched struct {
 	resumed bool
 }
 
-// look observes all nodes some time after the last look.
+// look observes all nodes after the given time.
 func (w *watched) look(after time.Duration) {
 	w.now = w.now.Add(after)
 	pool := w.NodePool
 	for i := range pool.Nodes {
 		if n := &pool.Nodes[i]; !n.Ready {
-			n.Since = time.Time{} // as it is read
+			n.Since = time.Time{} // as the reader returns it
 		}
 	}
 	w.Nodes, w.records = Observe(pool, w.records, w.resumed, w.settings, w.now)
 	w.resumed = false
 }
 
-// reports is a kubelet that reports a change, dated by a clock that is ahead.
+// reports simulates a kubelet that reports a change with a clock that is ahead.
 func (w *watched) reports(instance string, ready bool, ahead time.Duration) {
 	n := w.node(instance)
 	n.Ready, n.Reported = ready, ptr.To(metav1.NewTime(w.now.Add(ahead)))
@@ -55,7 +55,7 @@ func (w *watched) allows(t *testing.T, want bool, when string) {
 	}
 }
 
-// A node that is not Ready takes up a place from when the operator saw it until failureDeadline has passed.
+// A node that is not Ready counts from the operator's observation until failureDeadline has passed.
 func TestAHostsClockNeitherFreesNorKeepsAPlace(t *testing.T) {
 	for name, ahead := range hostClocks {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestAHostsClockDoesNotHoldUpAnUpgrade(t *testing.T) {
 				w := &watched{disruptionCase: newDisruptionCase(), now: noon, resumed: true}
 				w.settings.CanarySoak = soak
 				w.look(0)
-				canary := w.node("a3") // the operator has just proven it
+				canary := w.node("a3") // the operator has just verified it
 				canary.Version, canary.Since = versionAfter, noon
 				w.reports("a3", true, ahead)
 				w.look(0)
@@ -107,8 +107,8 @@ func TestAHostsClockDoesNotHoldUpAnUpgrade(t *testing.T) {
 func TestAnOperatorThatStartsKnowsSinceWhenANodeIsNotReady(t *testing.T) {
 	ready, notReady := true, false
 	for name, c := range map[string]struct {
-		away []bool // what the kubelet reports while no operator looks
-		free bool   // the node takes up no place any more
+		away []bool // states that the kubelet reports while no operator runs
+		free bool   // the node no longer counts
 	}{
 		"a node that is still not Ready counts from when it was first seen so":   {free: true},
 		"a node that was Ready meanwhile counts from now":                        {away: []bool{ready, notReady}},
@@ -132,7 +132,7 @@ func TestAnOperatorThatStartsKnowsSinceWhenANodeIsNotReady(t *testing.T) {
 	}
 }
 
-// In a running operator, another time from the same kubelet is not another failure.
+// In a running operator, a different time from the same kubelet is not another failure.
 func TestAHostThatDatesItsFailureAnewTakesUpNoPlaceForever(t *testing.T) {
 	w := &watched{disruptionCase: newDisruptionCase(), now: noon, resumed: true}
 	w.ask("h1", v1alpha1.CauseReboot)
@@ -181,8 +181,8 @@ func TestRecordsOfNodes(t *testing.T) {
 	}
 }
 
-// A Node whose start-up taint the operator has not taken away has not worked since it is there: the API server has that
-// time.
+// A Node that still has the operator's start-up taint has not been Ready since its creation. That time is from the
+// API server.
 func TestANodeThatWasNeverProvenIsNotReadySinceItIsThere(t *testing.T) {
 	nodes, records := Observe(NodePool{Nodes: []Node{{Instance: "h1", UID: "uid", Since: noon.Add(-time.Hour)}}}, nil, true,
 		newDisruptionCase().settings, noon)

@@ -142,7 +142,7 @@ func TestCanaries(t *testing.T) {
 	many := func(c *disruptionCase) {
 		c.settings.MaxUnavailable, c.settings.CanarySoak = Limit{Number: 9}, time.Hour
 	}
-	// first has a node with the new version, Ready for some time.
+	// first sets up a node that has the new version and has been Ready for the given time.
 	first := func(c *disruptionCase, instance string, ready time.Duration) {
 		many(c)
 		c.node(instance).Version, c.node(instance).Since = versionAfter, noon.Add(-ready)

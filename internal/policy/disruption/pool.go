@@ -13,65 +13,66 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// NodePool holds the nodes for one decision about disruptions, with their pools and the present disturbances.
+// NodePool holds the nodes for one disruption decision, with their pools and the current disruptions.
 type NodePool struct {
-	// Nodes are all that are or were in service. An instance with an entry in Disruptions is among them as long as it
-	// exists, also when its Node is not there at the moment (it is not Ready then): an entry in place whose instance is
-	// not here has ended.
+	// Nodes are all nodes that are or were in service. An existing instance with an entry in Disruptions is included
+	// even while its Node does not exist (the instance then counts as not Ready). An in-place entry has ended if its
+	// instance is missing here.
 	Nodes []Node
-	// MachineSets are all that have Windows Machines or entries in Disruptions. An entry whose MachineSet is not here has
-	// ended.
+	// MachineSets are all that have Windows Machines or entries in Disruptions. An entry has ended if its MachineSet
+	// is missing here.
 	MachineSets []MachineSet
 	Disruptions []v1alpha1.Disruption
 }
 
-// Node is a Windows node that is or was in service: an instance with a Node that takes or has taken pods.
+// Node is a Windows node that is or was in service: an instance with a Node that accepts or accepted pods.
 type Node struct {
 	Instance string
 	UID      types.UID
 	Node     string
-	// Pool is as in WindowsDisruptionPolicy.spec.pools.
+	// Pool is a pool name as in WindowsDisruptionPolicy.spec.pools.
 	Pool string
-	// Version is the operator's that has proven it.
+	// Version is the version of the operator that verified the node.
 	Version string
-	// Configuration identifies the settings that the node was proven with; empty when that is not known.
+	// Configuration identifies the settings used when the node was verified; empty if not known.
 	Configuration string
-	// Ready is true while the node works and takes pods as far as the operator is concerned, and Since when that last
-	// changed, by the clocks of the operator and the API server. The reader leaves Since zero when only the host knows it;
-	// Observe fills it in.
+	// Ready is true while the node works and the operator lets the node accept pods. Since is the time of the last
+	// change of Ready, by the clocks of the operator and the API server. The reader leaves Since zero when only the
+	// host knows the time; Observe then sets Since.
 	Ready bool
 	Since time.Time
-	// Reported is when the kubelet says that it last changed, by the host's clock. It is only compared with itself.
+	// Reported is the time of the last change that the kubelet reports, by the host's clock. It is compared only with
+	// other times of the same kubelet.
 	Reported *metav1.Time
-	// Cordoned is true while the node takes no new pods, whoever asked for that.
+	// Cordoned is true while the node accepts no new pods, regardless of the client that cordoned it.
 	Cordoned bool
-	// Gone is true for a host that is known to be gone: its Machine has failed or is being deleted by others, or an
-	// administrator has said so.
+	// Gone is true if the host is known to no longer exist: its Machine has failed or is being deleted by another
+	// client, or an administrator has declared the host gone.
 	Gone bool
-	// Failure is its last change, if that has failed.
+	// Failure is the last change, if that change failed.
 	Failure *v1alpha1.FailedChange
 }
 
 // MachineSet is a MachineSet with the facts of its Machines.
 type MachineSet struct {
-	// Name is the MachineSet's; its pool is MachineSet/<name>.
+	// Name is the name of the MachineSet; its pool is MachineSet/<name>.
 	Name string
-	// Replicas is how many there are to be, and Running how many run and have a Ready node in service.
+	// Replicas is the desired number of Machines, and Running the number that run and have a Ready node in service.
 	Replicas, Running int
-	// Missing is how many there are too few of, or are being made or deleted, also by the operator. Machines that have
-	// failed are not among them.
+	// Missing is the number of Machines that are lacking, being created or being deleted, also by the operator.
+	// Failed Machines are not included.
 	Missing int
-	// Failed is how many Machines have failed.
+	// Failed is the number of failed Machines.
 	Failed int
-	// Staying are the names of the Machines that are there and not being deleted, failed ones too. A Machine with an entry
-	// that is not among them is one of the missing, and not counted twice.
+	// Staying are the names of the existing Machines that are not being deleted, including failed ones. A Machine
+	// that has an entry but is not in Staying is already part of Missing and must not be counted twice.
 	Staying []string
-	// Leaving are the Machines that are being deleted and are still there.
+	// Leaving are the Machines that still exist but are being deleted.
 	Leaving []LeavingMachine
 }
 
-// LeavingMachine is a Machine that is being deleted. Why is the Machine's own statement of what the Machine API waits
-// for, above all pods that a PodDisruptionBudget keeps. It is empty if the Machine states nothing.
+// LeavingMachine is a Machine that is being deleted. Why is the cause of the delay from the Machine's status, above
+// all pods that a PodDisruptionBudget protects. It is empty if the status has no cause.
 type LeavingMachine struct {
 	Name, Why string
 }
@@ -83,13 +84,13 @@ func first[T any](list []T, is func(T) bool) (found T, ok bool) {
 	return found, false
 }
 
-// standingDisruption is an entry of status.disruptions, and until when it counts.
+// standingDisruption is an entry of status.disruptions with the time when it stops counting.
 type standingDisruption struct {
 	v1alpha1.Disruption
 	until time.Time
 }
 
-// describe says what is done to the node: "Node win-a (MachineSet/workers) is being upgraded".
+// describe returns the disruption in words: "Node win-a (MachineSet/workers) is being upgraded".
 func (d standingDisruption) describe() string {
 	name := Node{Instance: d.Instance, Node: d.Node, Pool: d.Pool}.describe()
 	if d.Machine != "" {
@@ -123,7 +124,7 @@ func (n Node) name() string {
 	return n.Node
 }
 
-// failureText is why a change failed, as a sentence.
+// failureText returns the reason of a failed change as a sentence.
 func failureText(f v1alpha1.FailedChange) string {
 	text := strings.TrimSpace(f.Message)
 	if text == "" {
@@ -135,7 +136,7 @@ func failureText(f v1alpha1.FailedChange) string {
 	return text
 }
 
-// moment writes a time for administrators.
+// moment formats a time for administrators.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // soaked reports whether the node has been Ready for canarySoak.
@@ -143,12 +144,12 @@ func (n Node) soaked(settings Settings, now time.Time) bool {
 	return n.Ready && !n.Gone && now.Sub(n.Since) >= settings.CanarySoak
 }
 
-// overdue reports whether the node is not Ready for longer than it may be.
+// overdue reports whether the node has not been Ready for failureDeadline or longer.
 func (n Node) overdue(settings Settings, now time.Time) bool {
 	return !n.Ready && !n.Gone && now.Sub(n.Since) >= settings.FailureDeadline
 }
 
-// listSome enumerates at most three.
+// listSome enumerates at most three of the words.
 func listSome(words []string) string {
 	const named = 3
 	if more := len(words) - named; more > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// work is what an operator does with a node that it may disturb, up to where it is killed.
+// work simulates an operator that disrupts a node and may be killed at any point.
 func (w *world) work(t *rapid.T, d *worldDisturbance) {
 	switch rapid.SampledFrom([]string{"killed before", "killed amid", "does well", "fails", "drain times out",
 		"unreachable"}).Draw(t, "work") {
@@ -55,7 +55,7 @@ func (w *world) succeed(d *worldDisturbance) {
 	w.release(d)
 }
 
-// happen is anything else.
+// happen simulates any other event.
 func (w *world) happen(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 25).Draw(t, "minutes")) * time.Minute)
 	switch rapid.SampledFrom([]string{"policy", "scale", "version", "settings", "host", "nothing"}).Draw(t, "what") {
@@ -78,7 +78,7 @@ func (w *world) happen(t *rapid.T) {
 	}
 }
 
-// befall is what may befall a node.
+// befall simulates an event of a node.
 func (w *world) befall(t *rapid.T, n *worldNode) {
 	switch rapid.SampledFrom([]string{"breaks", "breaks for good", "mends", "mended by an administrator",
 		"is taken out"}).Draw(t, "befalls") {
@@ -109,7 +109,6 @@ func (w *world) some(t *rapid.T) *worldNode {
 	return w.nodes[rapid.IntRange(0, len(w.nodes)-1).Draw(t, "node")]
 }
 
-// step is one event.
 func (w *world) step(t *rapid.T) {
 	n := w.some(t)
 	switch rapid.SampledFrom([]string{"ask", "ask", "ask", "cloud", "happen", "befall", "prune"}).Draw(t, "event") {
@@ -151,7 +150,8 @@ func (w *world) step(t *rapid.T) {
 	}
 }
 
-// heal mends what an administrator can mend, who deletes Machines that never came up; hosts that are gone stay so.
+// heal fixes everything that an administrator can fix, including deletion of Machines that never became Ready. Hosts
+// that no longer exist are not restored.
 func (w *world) heal() {
 	w.spec.Paused = false
 	for i := range w.spec.Pools {
@@ -167,8 +167,7 @@ func (w *world) heal() {
 	}
 }
 
-// upgradeAll returns an operator with nodes that work. It returns those that it could not bring to the version and the
-// settings.
+// upgradeAll runs an operator on working nodes. It returns the nodes that did not reach the version and the settings.
 func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
 	arrived := func(n *worldNode) bool {
 		return n.Version == w.target && (w.configuration == "" || n.Configuration == w.configuration) && n.serving
@@ -199,10 +198,9 @@ func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
 	return left
 }
 
-// Whatever happens in whatever order, with operators that are killed at any moment and policies that change: never more
-// nodes are disturbed than the limits allow, one Machine of each set stays running, no version and no settings are tried
-// on others before they are proven on one; and once nodes work again, all that are not gone come to both.
-//
+// For any order of events, with operators killed at any moment and changing policies, no more nodes are disrupted
+// than the limits allow, and one Machine of each set stays running. No version or settings reach further nodes before
+// one node has verified them. Once nodes work again, all existing nodes reach both.
 func TestNoSequenceOfEventsBreaksTheBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -218,12 +216,12 @@ func TestNoSequenceOfEventsBreaksTheBudget(t *testing.T) {
 	})
 }
 
-// A version that works nowhere is tried on one node, however long the operator tries.
+// A version that works on no node is tried on one node only, regardless of the number of attempts.
 func TestABadVersionIsTriedOnOneNode(t *testing.T) {
 	badIsTriedOnOneNode(t, v1alpha1.CauseUpgrade)
 }
 
-// And so are settings of the cluster with which no node works.
+// The same holds for cluster settings that break every node.
 func TestBadSettingsAreTriedOnOneNode(t *testing.T) {
 	badIsTriedOnOneNode(t, v1alpha1.CauseConfiguration)
 }
@@ -255,7 +253,7 @@ func badIsTriedOnOneNode(t *testing.T, cause v1alpha1.DisruptionCause) {
 			}
 			touched[n.Instance] = true
 			switch {
-			case d.replaces: // its successor never comes
+			case d.replaces: // its successor is never created
 				w.remove(n)
 			case rapid.Bool().Draw(t, "rolled back"):
 				w.fail(n, d.cause, v1alpha1.ReasonChangeFailed)
@@ -275,13 +273,14 @@ func badIsTriedOnOneNode(t *testing.T, cause v1alpha1.DisruptionCause) {
 	})
 }
 
-// One node that never comes back holds up no other, once its deadline has passed and the version is proven in its pool.
+// A node that never recovers blocks no other node after failureDeadline has passed and the pool has verified the
+// version.
 func TestANodeThatNeverComesBackHoldsUpNoOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.spec.StopOnFailure = false
 		w.heal()
-		for set, replicas := range w.replicas { // of two, the other one is the last that works, and is kept
+		for set, replicas := range w.replicas { // in a set of two, the other Machine is the last available one and must stay
 			w.replicas[set] = max(3, replicas)
 		}
 		for range 3 {

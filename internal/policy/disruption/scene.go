@@ -8,21 +8,21 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// scene is a request with all that is decided on.
+// scene is a request with all inputs of its decision.
 type scene struct {
 	Request
 	pool     NodePool
 	settings Settings
 	now      time.Time
-	// candidate is the node of the request. One that is not among the pool's has never been in service: only the limit
-	// of all nodes is for it.
+	// candidate is the node of the request. A node that is not in the pool has never been in service; only the limit
+	// of all nodes applies to it.
 	candidate Node
-	// own is the candidate's entry if it counts, and entries are all others that count.
+	// own is the candidate's entry if it counts, and entries are all other entries that count.
 	own     *standingDisruption
 	entries []standingDisruption
-	// notes are the entries of others that have failed and not ended.
+	// notes are the entries of other nodes that have failed but not ended.
 	notes []standingDisruption
-	// again is when time alone may change the answer, zero when it may not.
+	// again is the time when the decision may change without another event; zero if it cannot.
 	again time.Time
 }
 
@@ -46,7 +46,7 @@ func newScene(pool NodePool, request Request, settings Settings, now time.Time) 
 	return s
 }
 
-// askAgain remembers the earliest of the times at which the answer may change.
+// askAgain records the earliest time when the decision may change.
 func (s *scene) askAgain(at time.Time) {
 	if at.After(s.now) && (s.again.IsZero() || at.Before(s.again)) {
 		s.again = at
@@ -71,7 +71,7 @@ func exempt(cause v1alpha1.DisruptionCause) bool {
 	return cause == v1alpha1.CauseRepair || cause == v1alpha1.CauseRemoval
 }
 
-// failedNote describes the first entry that has failed and is of a kind.
+// failedNote describes the first failed entry that matches.
 func (s *scene) failedNote(of func(standingDisruption) bool) string {
 	d, found := first(s.notes, of)
 	if !found {

@@ -23,17 +23,17 @@ const (
 // Pools of nodes.
 const (
 	machineSetPrefix = "MachineSet/"
-	// HostsPool is the pool of the listed hosts that no label parts into pools.
+	// HostsPool is the pool of the listed hosts without the pool label.
 	HostsPool   = "Hosts"
 	hostsPrefix = HostsPool + "/"
-	// MachinesPool is the pool of Machines which no MachineSet controls.
+	// MachinesPool is the pool of Machines that no MachineSet controls.
 	MachinesPool = "Machines"
 )
 
-// Settings are the spec of a WindowsDisruptionPolicy with its defaults, checked.
+// Settings are the validated spec of a WindowsDisruptionPolicy with defaults.
 type Settings struct {
-	// Invalid says what about the spec cannot be followed; empty when it can be. Until it can, only repairs and removals
-	// are allowed.
+	// Invalid describes the faults of the spec; empty if there are none. While the spec is invalid, only repairs and
+	// removals are allowed.
 	Invalid         string
 	Paused          bool
 	FailureDeadline time.Duration
@@ -45,25 +45,25 @@ type Settings struct {
 	HostPoolLabel   string
 	// MaxUnavailable is the limit for all nodes.
 	MaxUnavailable Limit
-	// Pools are those with settings of their own, by name.
+	// Pools are the pools with their own settings, by name.
 	Pools map[string]PoolSettings
-	// Windows are the maintenance windows; none: always open.
+	// Windows are the maintenance windows. Without any, disruptions are allowed at all times.
 	Windows []Window
 }
 
 // PoolSettings are the settings of one pool.
 type PoolSettings struct {
-	// MaxUnavailable is nil when the pool has the limit of all nodes.
+	// MaxUnavailable is nil if the limit of all nodes applies to the pool.
 	MaxUnavailable *Limit
 	Paused         bool
 }
 
-// Limit is a number of nodes, or a percentage of some; one of the two is 0.
+// Limit is a number or a percentage of nodes; the other field is 0.
 type Limit struct {
 	Number, Percent int
 }
 
-// Of returns the limit for so many nodes.
+// Of returns the limit for the given number of nodes.
 func (l Limit) Of(nodes int) int {
 	if l.Percent > 0 {
 		return max(1, nodes*l.Percent/100)
@@ -71,7 +71,7 @@ func (l Limit) Of(nodes int) int {
 	return max(1, l.Number)
 }
 
-// HostPool returns the pool of a listed host whose Node has these labels. A host without that label is in HostsPool.
+// HostPool returns the pool of a listed host whose Node has these labels. A host without the label is in HostsPool.
 func (s Settings) HostPool(labels map[string]string) string {
 	if value := labels[s.HostPoolLabel]; s.HostPoolLabel != "" && value != "" {
 		return hostsPrefix + value
@@ -82,8 +82,8 @@ func (s Settings) HostPool(labels map[string]string) string {
 // MachineSetPool returns the pool of the Machines of a MachineSet.
 func MachineSetPool(name string) string { return machineSetPrefix + name }
 
-// Parse checks a spec and fills in defaults. The error names each wrong field, with its value and what to write
-// instead. The settings are usable even then: wrong fields have their defaults, and Invalid is the error.
+// Parse validates a spec and sets defaults. The error lists the invalid fields with values and remedies. The settings
+// are usable even if the spec is invalid: invalid fields have defaults, and Invalid is the error.
 func Parse(spec v1alpha1.WindowsDisruptionPolicySpec) (Settings, error) {
 	p := &parser{}
 	settings := Settings{
@@ -98,7 +98,7 @@ func Parse(spec v1alpha1.WindowsDisruptionPolicySpec) (Settings, error) {
 		Pools:           p.pools(spec.Pools),
 	}
 	if settings.DrainTimeout >= settings.FailureDeadline {
-		settings.DrainTimeout = settings.FailureDeadline / 2 // what takes longer would have failed before it began
+		settings.DrainTimeout = settings.FailureDeadline / 2 // a longer drain would fail before the change began
 	}
 	if limit := p.limit("maxUnavailable", spec.MaxUnavailable); limit != nil {
 		settings.MaxUnavailable = *limit
@@ -118,12 +118,12 @@ func Parse(spec v1alpha1.WindowsDisruptionPolicySpec) (Settings, error) {
 	return settings, errors.New(settings.Invalid)
 }
 
-// parser gathers what is wrong with a spec.
+// parser collects the faults of a spec.
 type parser struct {
 	wrong []error
 }
 
-// faults names the first of what is wrong. There may be more than goes into a status.
+// faults describes the first three faults. The full list could exceed the size of a status.
 func (p *parser) faults() string {
 	const named = 3
 	var words []string
@@ -204,7 +204,7 @@ func isPoolName(name string) bool {
 	return name == HostsPool || name == MachinesPool
 }
 
-// limit is nil when there is none, or a wrong one.
+// limit parses a limit. It returns nil if the value is unset or invalid.
 func (p *parser) limit(field string, value *intstr.IntOrString) *Limit {
 	if value == nil {
 		return nil

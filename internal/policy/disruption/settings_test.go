@@ -67,7 +67,7 @@ func TestParseDisruptionPolicy(t *testing.T) {
 	})
 	for name, test := range map[string]struct {
 		spec v1alpha1.WindowsDisruptionPolicySpec
-		// the error begins with this, and goes on with what to do
+		// start of the error, before the remedy
 		want string
 	}{
 		"no node at all":             {v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: number(0)}, `spec.maxUnavailable: "0" is no number of nodes: write `},
@@ -147,7 +147,7 @@ func TestPoolsOfHosts(t *testing.T) {
 	}
 }
 
-// Whatever an administrator writes, the parser neither panics nor hangs, and its answer can be followed.
+// For any input of an administrator, the parser neither panics nor hangs, and the returned settings are usable.
 func FuzzParseDisruptionPolicy(f *testing.F) {
 	f.Add("0 2 * * SAT", "Europe/Paris", "25%", "Hosts", int64(time.Hour))
 	f.Add("TZ=UTC", "../x", "0", "MachineSet/", int64(-1))
@@ -156,7 +156,7 @@ func FuzzParseDisruptionPolicy(f *testing.F) {
 	f.Add("CRON_TZ= 0", "Local", "-0%", "Hosts/", int64(time.Minute))
 	f.Fuzz(func(t *testing.T, schedule, zone, limit, pool string, duration int64) {
 		if len(schedule) > 100 || len(zone) > 64 {
-			return // the API server lets no longer ones in
+			return // the API server rejects longer values
 		}
 		spec := openAt(schedule, time.Duration(duration), zone)
 		spec.MaxUnavailable = text(limit)

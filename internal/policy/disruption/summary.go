@@ -9,24 +9,24 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Summary is the part of a WindowsDisruptionPolicy's status about all nodes.
+// Summary is the part of a WindowsDisruptionPolicy's status that covers all nodes.
 type Summary struct {
 	Nodes, Updated, Failed int32
-	// Behind is how many have the version, and not the present settings of the cluster.
+	// Behind is the number of nodes with the version but without the current settings of the cluster.
 	Behind int32
-	// Text says in one line how far the nodes are.
+	// Text describes the progress of the nodes in one line.
 	Text string
-	// Stopped is true when no further node is changed until an administrator acts; Reason and Message belong to the
+	// Stopped is true if no further node is changed until an administrator acts; Reason and Message are for the
 	// condition.
 	Stopped         bool
 	Reason, Message string
-	// After is when to look again at the latest, where time alone may change the summary; zero: when something else
-	// changes.
+	// After is the time until the next summary, if the summary can change with time alone. Zero means that it changes
+	// only with another event.
 	After time.Duration
 }
 
-// Summarize returns the progress of the nodes with a version of the operator and with a configuration, which is empty
-// when it is not known. Hosts that are gone are left out.
+// Summarize returns the progress of the nodes toward an operator version and a configuration, which is empty if not
+// known. Hosts that no longer exist are excluded.
 func Summarize(
 	pool NodePool, settings Settings, version, configuration string, now time.Time,
 ) Summary {
@@ -52,15 +52,15 @@ func Summarize(
 	return summary
 }
 
-// unfinished is what the summary tells besides numbers.
+// unfinished holds the parts of the summary besides numbers.
 type unfinished struct {
 	settings Settings
-	// running describes the entries that count, and failed names the nodes whose last change failed, or that did not come
-	// back from it.
+	// running describes the entries that count. failed names the nodes that have not recovered, or had a failed last
+	// change.
 	running, failed []string
-	// waiting are the answers to the nodes that are to be upgraded or brought to other settings, and have not failed.
+	// waiting are the decisions on the nodes that need an upgrade or other settings and have not failed.
 	waiting []Decision
-	// general is the answer to any other change.
+	// general is the decision on any other change.
 	general Decision
 	after   time.Duration
 }
@@ -98,7 +98,7 @@ func restOfNodes(
 		}
 		delete(noted, n.Instance)
 	}
-	for _, d := range pool.Disruptions { // the nodes of Machines that were deleted
+	for _, d := range pool.Disruptions { // the nodes of deleted Machines
 		if noted[d.Instance] {
 			rest.failed = append(rest.failed, Node{Instance: d.Instance, Node: d.Node}.name())
 		}
@@ -116,13 +116,13 @@ func (u *unfinished) lookAgain(after time.Duration) {
 	}
 }
 
-// untilMended returns the reasons that no time and no other node does away with.
+// untilMended reports whether neither time nor the progress of other nodes resolves the reason.
 func untilMended(reason string) bool {
 	return slices.Contains([]string{v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonDisruptionsPaused,
 		v1alpha1.ReasonStoppedOnFailure, v1alpha1.ReasonCanaryFailed}, reason)
 }
 
-// stopped is when every node that waits does so for an administrator; where none waits, when any would.
+// stopped returns true if every waiting node waits for an administrator or, if no node waits, any node would.
 func (u *unfinished) stopped() (stopped bool, reason, message string) {
 	answers := u.waiting
 	if len(answers) == 0 {

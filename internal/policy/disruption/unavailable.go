@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// unavailableNode is what takes up a place of a limit, in words, and until when at the latest; zero: until something
-// happens.
+// unavailableNode describes a node that counts against a limit until the given time. Zero means until another event.
 type unavailableNode struct {
 	what  string
 	until time.Time
 }
 
-// withinLimit returns the limit of all nodes. Of nodes that are not Ready without the operator's doing, those of the
-// candidate's pool count.
+// withinLimit checks the limit of all nodes. Nodes that are not Ready without a disruption count only if they are in
+// the candidate's pool.
 func withinLimit(s *scene) string {
 	unavailable := append(s.disturbed(func(string) bool { return true }), s.notReady()...)
 	return s.spent(unavailable, s.limit(), "of all Windows nodes")
 }
 
-// withinPoolLimit returns the limit of the candidate's pool, in which Machines count besides that a MachineSet lacks.
+// withinPoolLimit checks the limit of the candidate's pool. Machines that the MachineSet lacks count as well.
 func withinPoolLimit(s *scene) string {
 	pool := s.candidate.Pool
 	if pool == "" {
@@ -34,7 +33,7 @@ func (s *scene) limit() int {
 	return s.settings.MaxUnavailable.Of(s.nodes(func(string) bool { return true }))
 }
 
-// poolLimit returns the limit of the candidate's pool: that of all nodes, unless it has one of its own.
+// poolLimit returns the limit of the candidate's pool, which defaults to the limit of all nodes.
 func (s *scene) poolLimit() int {
 	own := s.settings.Pools[s.candidate.Pool].MaxUnavailable
 	if own == nil {
@@ -43,8 +42,8 @@ func (s *scene) poolLimit() int {
 	return own.Of(s.nodes(func(pool string) bool { return pool == s.candidate.Pool }))
 }
 
-// nodes is how many are in service, with those whose Machines the operator has deleted: a percentage does not shrink by
-// being used.
+// nodes returns the number of nodes in service, including the nodes of Machines that the operator has deleted:
+// otherwise the base of a percentage would shrink with each disruption.
 func (s *scene) nodes(of func(pool string) bool) int {
 	count, listed := 0, map[string]bool{}
 	for _, n := range s.pool.Nodes {
@@ -73,8 +72,8 @@ func (s *scene) disturbed(of func(pool string) bool) []unavailableNode {
 	return list
 }
 
-// notReady returns the nodes of the candidate's pool that do not work though nobody disturbs them. After
-// failureDeadline they have failed, and count no more, unless failures are to stop everything.
+// notReady returns the nodes of the candidate's pool that are not Ready although no disruption is in progress. After
+// failureDeadline they have failed and no longer count, unless stopOnFailure is set.
 func (s *scene) notReady() []unavailableNode {
 	if s.exempt() {
 		return nil
@@ -96,8 +95,8 @@ func (s *scene) notReady() []unavailableNode {
 	return list
 }
 
-// missing returns the Machines that the candidate's MachineSet lacks, but for those that have entries and so are
-// counted already.
+// missing returns the Machines that the candidate's MachineSet lacks, without Machines that already count by their
+// entries.
 func (s *scene) missing() []unavailableNode {
 	set, found := s.machineSet()
 	if !found || s.exempt() {
@@ -123,7 +122,7 @@ func (s *scene) machineSet() (MachineSet, bool) {
 	})
 }
 
-// spent says who takes up the places when there is none left for the candidate.
+// spent describes the nodes that use up the limit. It returns "" if the limit allows the candidate.
 func (s *scene) spent(unavailable []unavailableNode, limit int, of string) string {
 	if len(unavailable)+1 <= limit {
 		return ""
@@ -142,7 +141,7 @@ func (s *scene) spent(unavailable []unavailableNode, limit int, of string) strin
 	return message
 }
 
-// anotherRuns keeps one Machine of each MachineSet running, where there is another one at all. R-148
+// anotherRuns keeps one Machine of each MachineSet running if the set has more than one. R-148
 func anotherRuns(s *scene) string {
 	set, found := s.machineSet()
 	if !found || !s.candidate.Ready || s.candidate.Gone {
@@ -168,7 +167,7 @@ func anotherRuns(s *scene) string {
 		s.candidate.describe(), set.Name)
 }
 
-// leaves reports whether the operator has deleted the Machine of a node, however long ago.
+// leaves reports whether the operator has deleted the Machine of a node, regardless of the time since then.
 func (s *scene) leaves(n Node, set MachineSet) bool {
 	return slices.ContainsFunc(s.notes, func(d standingDisruption) bool {
 		return d.Instance == n.Instance && d.Machine != "" && !slices.Contains(set.Staying, d.Machine)

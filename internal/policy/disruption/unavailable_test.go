@@ -18,8 +18,9 @@ const (
 	versionAfter  = "12.1.0"
 )
 
-// disruptionCase is three listed hosts h1 to h3 and two MachineSets of three Machines each, a1 to b3, all Ready since
-// yesterday with the old version, of which h1 is to be upgraded. With "proven", h3, a3 and b3 have the new version.
+// disruptionCase is three listed hosts h1 to h3 and two MachineSets of three Machines each, a1 to b3. All have been
+// Ready since yesterday with the old version, and h1 needs an upgrade. With "proven", h3, a3 and b3 have the new
+// version.
 type disruptionCase struct {
 	NodePool
 	request  Request
@@ -66,7 +67,7 @@ func (c *disruptionCase) proven() {
 	}
 }
 
-// disturbed makes an entry that has lasted for some time.
+// disturbed adds an entry of the given age.
 func (c *disruptionCase) disturbed(instance string, cause v1alpha1.DisruptionCause,
 	lasting time.Duration) *v1alpha1.Disruption {
 	n := c.node(instance)
@@ -76,7 +77,7 @@ func (c *disruptionCase) disturbed(instance string, cause v1alpha1.DisruptionCau
 	return &c.Disruptions[len(c.Disruptions)-1]
 }
 
-// replaced makes an entry for a Machine that is deleted and not made again yet.
+// replaced adds an entry for a Machine that is deleted and not yet recreated.
 func (c *disruptionCase) replaced(instance string, lasting time.Duration) {
 	c.disturbed(instance, v1alpha1.CauseUpgrade, lasting).Machine = instance
 	set := c.set(strings.TrimPrefix(c.node(instance).Pool, "MachineSet/"))
@@ -101,7 +102,8 @@ func (c *disruptionCase) failed(instance, reason string) {
 
 type disruptionTest struct {
 	change func(c *disruptionCase)
-	// check is the one that refuses, empty when none does. says is in the message, after when to ask again.
+	// check is the name of the failed check, empty if none fails; says is part of the message, after the time until
+	// the next decision.
 	check, says string
 	after       time.Duration
 }
@@ -128,7 +130,7 @@ func runDisruptionTests(t *testing.T, tests map[string]disruptionTest) {
 	}
 }
 
-// Only one node at a time, of Machines and listed hosts together.
+// Only one node is disrupted at a time, counting Machines and listed hosts together.
 func TestLimitOfUnavailableNodes(t *testing.T) {
 	upgrade, reboot := v1alpha1.CauseUpgrade, v1alpha1.CauseReboot
 	runDisruptionTests(t, map[string]disruptionTest{
@@ -351,5 +353,3 @@ func TestOneMachineOfASetStaysRunning(t *testing.T) {
 		}},
 	})
 }
-
-// noon is a Saturday.

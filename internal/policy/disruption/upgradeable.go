@@ -13,19 +13,20 @@ import (
 // ReasonKubeletsTooOld is a reason of the condition Upgradeable of an OperatorCondition.
 const ReasonKubeletsTooOld = "KubeletsTooOld"
 
-// kubeletSkew is how many minor versions a kubelet may be older than the API server:
+// kubeletSkew is the maximum number of minor versions that a kubelet may lag behind the API server:
 // https://kubernetes.io/releases/version-skew-policy/#kubelet
 const kubeletSkew = 3
 
-// Kubelet is the version of the kubelet of a Windows node, from its Node.
+// Kubelet is the kubelet version of a Windows node, from its Node.
 type Kubelet struct {
 	Node, Version string
 }
 
-// Upgradeable decides whether OLM may replace the operator: not while a node is really being disturbed, for as long as
-// that may take at most, and not while an upgrade of the cluster by one minor version would leave kubelets behind that
-// its API server does not support. Waiting, paused and failed nodes do not prevent it, because the release that fixes
-// them must be installable. Nor does an unreadable version.
+// Upgradeable decides whether OLM may replace the operator. An upgrade is refused while a disruption is in progress
+// and within its deadline. It is also refused while an upgrade of the cluster by one minor version would leave
+// kubelets unsupported by the new API server. Waiting, paused and failed nodes do not prevent an upgrade of the
+// operator, because the release that fixes such nodes must be installable. An unreadable version does not prevent an
+// upgrade either.
 func Upgradeable(
 	pool NodePool, settings Settings, kubelets []Kubelet, server string, now time.Time,
 ) Decision {

@@ -11,17 +11,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Window is a recurring time.
+// Window is a recurring maintenance window.
 type Window struct {
-	// Text is how an administrator wrote it.
+	// Text is the window as written by an administrator.
 	Text string
-	// schedule runs on the wall clock, which it sees as a clock in UTC: it knows nothing of summer time.
+	// schedule runs on wall clock times represented in UTC and thus ignores daylight saving time.
 	schedule cron.Schedule
 	duration time.Duration
 	zone     *time.Location
 }
 
-// longAgo is where the search for a schedule's first time begins. The five years after it have a 29th of February.
+// longAgo is the start of the search for a schedule's first time. The following five years include a 29th of
+// February.
 var longAgo = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 func parseWindow(spec v1alpha1.MaintenanceWindow) (Window, error) {
@@ -43,7 +44,7 @@ func parseWindow(spec v1alpha1.MaintenanceWindow) (Window, error) {
 
 func parseZone(name string) (*time.Location, error) {
 	const remedy = "write a name of the time zone database, as in Europe/Paris, or leave it out for UTC"
-	if name == "Local" { // the zone of the operator's own host, which no administrator knows
+	if name == "Local" { // the zone of the operator's host, unknown to administrators
 		return nil, fieldError("timeZone", name, "is no time zone", remedy)
 	}
 	zone, err := time.LoadLocation(name)
@@ -55,7 +56,7 @@ func parseZone(name string) (*time.Location, error) {
 
 func parseSchedule(text string) (cron.Schedule, error) {
 	const remedy = `write minute, hour, day of the month, month and day of the week (0 to 6, 0 is Sunday), as in "0 2 * * SAT"`
-	if strings.ContainsRune(text, '=') { // a TZ= in front, which the cron package knows, and on which it panics when nothing follows
+	if strings.ContainsRune(text, '=') { // a TZ= prefix: the cron package accepts it, and panics if nothing follows
 		return nil, fieldError("schedule", text, "has another thing in it than five fields",
 			remedy+", and the time zone in timeZone")
 	}
@@ -69,17 +70,17 @@ func parseSchedule(text string) (cron.Schedule, error) {
 	return schedule, nil
 }
 
-// open reports whether the window is open. It is from each time of the schedule on, for its duration as a clock runs
-// that nobody sets.
+// open reports whether the window is open. A window opens at each time of the schedule and stays open for its
+// duration in elapsed time, regardless of clock changes.
 func (w Window) open(now time.Time) bool {
 	begins := w.nextOpening(now.Add(-w.duration))
 	return !begins.IsZero() && !begins.After(now)
 }
 
-// nextOpening returns the first time after another at which the window opens, zero when there is none within years.
+// nextOpening returns the time of the next opening after the given time, or zero if there is none within years.
 //
-// A time of the wall clock that is left out when the clock is put forward is the moment in which it is put forward; one
-// that comes twice when the clock is put back is the first of the two.
+// A wall clock time that is skipped when the clock is set forward maps to the moment of that change. A wall clock
+// time that occurs twice when the clock is set back maps to its first occurrence.
 func (w Window) nextOpening(after time.Time) time.Time {
 	local := after.In(w.zone)
 	wall := time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(), 0, time.UTC)
@@ -93,7 +94,7 @@ func (w Window) nextOpening(after time.Time) time.Time {
 	}
 }
 
-// momentOf is when the wall clock of a zone shows this time first, or is put forward past it.
+// momentOf returns the first moment when the wall clock of a zone shows this time or skips it.
 func momentOf(wall time.Time, zone *time.Location) time.Time {
 	shows := func(t time.Time) bool {
 		return t.Year() == wall.Year() && t.YearDay() == wall.YearDay() && t.Hour() == wall.Hour() &&
@@ -101,7 +102,7 @@ func momentOf(wall time.Time, zone *time.Location) time.Time {
 	}
 	guess := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone)
 	begin, end := guess.ZoneBounds()
-	if !shows(guess) { // left out: guess is on one side of the moment in which the clock is put forward
+	if !shows(guess) { // skipped: guess is before or after the moment when the clock is set forward
 		_, offset := guess.Zone()
 		if shown := wall.Add(-time.Duration(offset) * time.Second); !end.IsZero() && !shown.Before(end) {
 			return end
@@ -111,7 +112,7 @@ func momentOf(wall time.Time, zone *time.Location) time.Time {
 	if begin.IsZero() {
 		return guess
 	}
-	// The zone before has another offset from UTC: with that, the same time may have been shown already.
+	// The previous offset from UTC differs: with that offset, the clock may have shown the same time already.
 	_, offset := begin.Add(-time.Second).In(zone).Zone()
 	if earlier := wall.Add(-time.Duration(offset) * time.Second).In(zone); earlier.Before(begin) && shows(earlier) {
 		return earlier
@@ -119,8 +120,8 @@ func momentOf(wall time.Time, zone *time.Location) time.Time {
 	return guess
 }
 
-// NextWindow reports whether a window is open, and if not, when the next one opens; the time is zero when none does
-// within years.
+// NextWindow reports whether a window is open and, if not, the time of the next opening. The time is zero if no
+// window opens within years.
 func (s Settings) NextWindow(now time.Time) (open bool, next time.Time, window Window) {
 	if len(s.Windows) == 0 {
 		return true, time.Time{}, Window{}
@@ -136,7 +137,7 @@ func (s Settings) NextWindow(now time.Time) (open bool, next time.Time, window W
 	return false, next, window
 }
 
-// fieldError says of a field what is wrong with its value, and what to do.
+// fieldError returns an error with the field, its value, the fault and the remedy.
 func fieldError(field string, value any, wrong, remedy string) error {
 	if s, ok := value.(string); ok {
 		value = fmt.Sprintf("%q", s)

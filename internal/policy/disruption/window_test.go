@@ -36,8 +36,8 @@ func TestMaintenanceWindows(t *testing.T) {
 		schedule string
 		duration time.Duration
 		zone     string
-		open     []string // moments at which it is open
-		shut     []string // and at which it is not
+		open     []string // times inside the window
+		shut     []string // times outside the window
 		next     [2]string
 	}{
 		"a window is open from its minute on, until it ends": {schedule: "0 2 * * SAT", duration: 4 * time.Hour,
@@ -104,8 +104,7 @@ func TestMaintenanceWindows(t *testing.T) {
 	})
 }
 
-// In whatever zone and year: what is said to open next does open then and not before, and a window stays open for its
-// duration.
+// In any zone and year, a window opens at the announced time and not before, and stays open for its duration.
 func TestWindowsOpenWhenTheyAreSaidTo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zone := rapid.SampledFrom([]string{"", "Europe/Paris", "America/New_York", "America/Sao_Paulo", "Australia/Lord_Howe",

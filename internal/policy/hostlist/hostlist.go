@@ -1,5 +1,5 @@
-// Package hostlist owns the form of the entries in the ConfigMap windows-instances: addresses, user names, and the
-// names of their instances. It knows no cluster, and resolves no name.
+// Package hostlist defines the form of the entries in the ConfigMap windows-instances: addresses, user names, and the
+// names of the WindowsInstances. The package does not access the cluster and resolves no names.
 package hostlist
 
 import (
@@ -20,8 +20,8 @@ type Entry struct {
 	Username string
 }
 
-// ParseEntry reads one key and value of the ConfigMap windows-instances: <IPv4 address or DNS name>: username=<user>.
-// White space around the value is tolerated, because YAML block scalars bring it.
+// ParseEntry parses one key and value of the ConfigMap windows-instances: <IPv4 address or DNS name>:
+// username=<user>. White space around the value, as added by YAML block scalars, is tolerated.
 func ParseEntry(key, value string) (Entry, error) {
 	if err := ValidateAddress(key); err != nil {
 		return Entry{}, err
@@ -58,8 +58,8 @@ func ValidateAddress(address string) error {
 
 var (
 	looksLikeIPv4 = regexp.MustCompile(`^[0-9.]+$`)
-	// looksLikeNumber is a name that some resolvers take for an IPv4 address in another form. Source: URL Standard, "ends
-	// in a number".
+	// looksLikeNumber matches a name that some resolvers interpret as an IPv4 address in another form. Source: URL
+	// Standard, "ends in a number".
 	looksLikeNumber = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
 )
 
@@ -73,7 +73,8 @@ func validateIP(ip netip.Addr) error {
 	return nil
 }
 
-// Networks without hosts. Source: RFC 6890, section 2.2.2. The last address of the reserved one is for broadcasts.
+// Networks without hosts. Source: RFC 6890, section 2.2.2. The last address of the reserved network is the broadcast
+// address.
 var (
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	reserved    = netip.MustParsePrefix("240.0.0.0/4")
@@ -81,14 +82,16 @@ var (
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// InstanceName returns the name of the WindowsInstance of a key: readable, and unique by a short hash of the whole key.
+// InstanceName returns the name of the WindowsInstance of a key: readable, and unique by a short hash of the full
+// key.
 func InstanceName(key string) string { return instanceName(key, 50, 4) }
 
-// LongInstanceName returns the name of the WindowsInstance of a key whose InstanceName another instance has: its hash is
-// so long that no two keys share it, not even if somebody looks for such keys.
+// LongInstanceName returns the name of the WindowsInstance of a key if another instance has the InstanceName. The
+// hash is long enough that no two keys share it, even if an attacker searches for such keys.
 func LongInstanceName(key string) string { return instanceName(key, 30, 16) }
 
-// instanceName returns a name of at most 63 characters, with so many of the key and so many bytes of its hash.
+// instanceName returns a name of at most 63 characters, with at most longest characters of the key and the given
+// number of bytes of its hash.
 func instanceName(key string, longest, bytes int) string {
 	sum := sha256.Sum256([]byte(key))
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(key), "-"), "-")

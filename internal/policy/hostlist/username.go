@@ -10,21 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Limits of Windows, in characters, and of a WindowsInstance for the whole. Sources: "User Name Formats", NetUserAdd,
-// "Naming conventions in Active Directory" and the attribute User-Principal-Name, Microsoft.
+// Limits of Windows in characters, and of a WindowsInstance for the full user name. Sources: "User Name Formats",
+// NetUserAdd, "Naming conventions in Active Directory" and the attribute User-Principal-Name, Microsoft.
 const (
-	longestAccount   = 20 // of the host or of a domain, by its name before Windows 2000
+	longestAccount   = 20 // of the host, or pre-Windows 2000 name of a domain account
 	longestDomain    = 15 // a domain's NetBIOS name
 	longestPrincipal = 64 // the part before @ of a user principal name
 	longestUsername  = 104
 )
 
-// forbiddenInUsername are the characters that Windows refuses in account names. A backslash and @ separate a name from
-// its domain. Source: "User Name Formats" and NetUserAdd, Microsoft.
+// forbiddenInUsername are the characters that Windows refuses in account names. A backslash and @ separate a name
+// from its domain. Source: "User Name Formats" and NetUserAdd, Microsoft.
 const forbiddenInUsername = "\"/\\[]:;|=,+*?<>@"
 
-// ValidateUsername accepts the names by which OpenSSH for Windows knows an account: a local account, DOMAIN\user, or
-// user@domain. It refuses what Windows refuses, and what could be taken for an option.
+// ValidateUsername accepts the account names of OpenSSH for Windows: a local account, DOMAIN\user, or user@domain. It
+// refuses names that Windows refuses, and names that could be parsed as an option.
 func ValidateUsername(username string) error {
 	if n := utf8.RuneCountInString(username); n > longestUsername {
 		return fmt.Errorf("the user name has %d characters with its domain: %d are allowed", n, longestUsername)
@@ -44,7 +44,7 @@ func ValidateUsername(username string) error {
 	return validateAccount(username, longestAccount)
 }
 
-// validateDomain accepts what stands before the backslash: the NetBIOS name of a domain, or its DNS name.
+// validateDomain accepts the text before the backslash: the NetBIOS name or the DNS name of a domain.
 func validateDomain(domain string) error {
 	if isDomainName(domain) && strings.Contains(domain, ".") {
 		return nil
@@ -67,7 +67,7 @@ func validateAccount(name string, longest int) error {
 	return validateName("user name", name, longest)
 }
 
-// validateName accepts what Windows allows in names of accounts and of domains.
+// validateName accepts the characters that Windows allows in names of accounts and of domains.
 func validateName(what, name string, longest int) error {
 	switch n := utf8.RuneCountInString(name); {
 	case n > longest:

@@ -8,7 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// SameHost reports whether the statuses of two instances come from one Windows host: same host key and same machine ID.
+// SameHost reports whether the statuses of two instances come from one Windows host: same host key and same machine
+// ID.
 func SameHost(a, b *v1alpha1.WindowsInstance) bool {
 	return a.Status.HostKey != nil && b.Status.HostKey != nil && a.Status.HostKey.Key == b.Status.HostKey.Key &&
 		a.Status.Host != nil && b.Status.Host != nil && a.Status.Host.MachineID == b.Status.Host.MachineID
@@ -21,28 +22,28 @@ func ShareAddress(a, b *v1alpha1.WindowsInstance) bool {
 	})
 }
 
-// Fate is what happens to the host of an instance that is being removed.
+// Fate is the handling of the host of an instance that is being removed.
 type Fate int
 
 const (
-	// GivenBack means that the instance gives the host back, and takes its Node out of the cluster.
+	// GivenBack means that the removal restores the host, and removes the Node of the instance from the cluster.
 	GivenBack Fate = iota
-	// Stays means that the host stays as it is: another instance has it.
+	// Stays means that the host is not changed: another instance has it.
 	Stays
-	// Inherited means that the host stays, and another instance is to take over the Node of this one. Until it has, this
-	// instance must not go: nobody else would delete the Node if the other one is removed too.
+	// Inherited means that the host is not changed, and another instance must adopt the Node of this instance. This
+	// instance must exist until then: otherwise nothing would delete the Node if the other instance is removed too.
 	Inherited
-	// Follows means that another instance of the host is being removed too, and gives the host back first.
+	// Follows means that another instance of the host is being removed too, and restores the host first.
 	Follows
 )
 
-// FateOf returns what happens to the host of a listed instance that is being removed, and the other instance that
-// decides it; nil for GivenBack. node is the Node of the instance's name; nil when there is none. others are all
-// instances.
+// FateOf returns the handling of the host of a listed instance that is being removed, and the other instance that
+// determines the result; nil for GivenBack. node is the Node of the instance's name; nil if there is none. The last
+// parameter contains all instances.
 func FateOf(removed *v1alpha1.WindowsInstance, node *corev1.Node,
 	others []v1alpha1.WindowsInstance) (Fate, *v1alpha1.WindowsInstance) {
 	named := node
-	if node != nil && !Owns(removed, node, nil) { // others with the same name count below
+	if node != nil && !Owns(removed, node, nil) { // instances with the same name count below
 		node = nil
 	}
 	var heir, first *v1alpha1.WindowsInstance
@@ -65,10 +66,10 @@ func FateOf(removed *v1alpha1.WindowsInstance, node *corev1.Node,
 	return GivenBack, nil
 }
 
-// goesOnWith reports whether the host of an instance that is being removed also belongs to the other instance, so that
-// it stays as it is. It does not when the other must be left alone and has not configured it, or when the removed instance
-// has a Node of its own that is Ready, and has reached another machine than that of its Node last: the host of its Node
-// runs elsewhere.
+// goesOnWith reports whether the host of an instance that is being removed also belongs to the other instance, so
+// that the host must not be changed. The result is false if the other instance is unmanaged and has not configured
+// the host. It is also false if the removed instance has its own Ready Node and last reached a different machine: the
+// host of that Node runs elsewhere.
 func goesOnWith(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	if other.Name == removed.Name || other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || !SameHost(other, removed) {
 		return false
@@ -82,15 +83,15 @@ func goesOnWith(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) boo
 	return !clones(other, removed)
 }
 
-// clones reports whether two instances are machines made from one image, host key and machine ID included: each has its
-// own Node, and they have no common address.
+// clones reports whether two instances are machines created from one image, including host key and machine ID: each
+// has its own Node, and the two have no common address.
 func clones(a, b *v1alpha1.WindowsInstance) bool {
 	names := [2]string{ConfirmedName(a), ConfirmedName(b)}
 	return names[0] != "" && names[1] != "" && names[0] != names[1] && !ShareAddress(a, b)
 }
 
-// hasTakenOver reports whether nothing in the cluster depends on the removed instance any more: it never had a node
-// name, the other instance is bound to its Node, or has a Node of its own.
+// hasTakenOver reports whether nothing in the cluster depends on the removed instance any more: this instance never
+// had a node name, or the other instance is bound to the Node or has another Node.
 func hasTakenOver(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	switch name := ConfirmedName(removed); {
 	case name == "":
@@ -103,8 +104,8 @@ func hasTakenOver(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) b
 	return Bound(other, node)
 }
 
-// goesBefore reports whether of two instances of one host that are both being removed the other one gives it back: the
-// one with the Node, so that the node is drained first. A Machine's host goes with its Machine, and is not given back.
+// goesBefore reports whether the other of two removed instances of one host restores the host. The instance with the
+// Node does, so that the node is drained first. The host of a Machine is deleted with the Machine and never restored.
 func goesBefore(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	if other.Name == removed.Name || other.Spec.DesiredState != v1alpha1.DesiredStateRemoved ||
 		other.Spec.Source.Machine != nil || !SameHost(other, removed) || clones(other, removed) {
@@ -116,8 +117,9 @@ func goesBefore(other, removed *v1alpha1.WindowsInstance, node *corev1.Node) boo
 	return other.Name < removed.Name
 }
 
-// claimed returns how far an instance has come with its node name: 0 for no name, 1 for a name, 2 for a Node that may be
-// gone, 3 for the Node that is there. What the Node says counts here: it only decides which instance gives the host back.
+// claimed returns the progress of an instance toward a node: 0 for no name, 1 for a name, 2 for a Node that may no
+// longer exist, 3 for an existing Node. The Node's annotations count here, because the result only decides which
+// instance restores the host.
 func claimed(instance *v1alpha1.WindowsInstance, node *corev1.Node) int {
 	switch ref := instance.Status.NodeRef; {
 	case ref == nil || !ref.Confirmed:

@@ -101,7 +101,7 @@ func TestWhatHappensToTheHostOfARemovedInstance(t *testing.T) {
 	}
 }
 
-// An instance that is bound to the Node goes before those that still wait for it, in whatever order they are listed.
+// An instance bound to the Node has priority over instances that wait for the Node, in any order of the list.
 func TestOneInstanceThatHasTheNodeIsEnough(t *testing.T) {
 	entry := removed(claimant("entry", "win", "key", 0))
 	entry.Status.NodeRef.Confirmed, entry.Status.NodeRef.UID = true, "1"
@@ -115,8 +115,8 @@ func TestOneInstanceThatHasTheNodeIsEnough(t *testing.T) {
 	}
 }
 
-// Hosts that were made from one image have one host key. If the address of an instance then leads to the host of another
-// Node, the instance knows that host as its own.
+// Hosts created from one image have the same host key. If the address of an instance then leads to the host of
+// another Node, the instance considers that host its own.
 func TestARunningHostIsNotThatOfAnotherNode(t *testing.T) {
 	at := func(name, node, uid string) v1alpha1.WindowsInstance {
 		instance := claimant(name, node, "key", 0)

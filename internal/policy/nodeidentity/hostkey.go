@@ -9,15 +9,17 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// fingerprintForm is the form of a SHA-256 fingerprint as ssh-keygen -l prints it: 32 bytes in base64 without padding.
+// fingerprintForm is the form of a SHA-256 fingerprint as printed by ssh-keygen -l: 32 bytes in base64 without
+// padding.
 var fingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
-// mostFingerprints is how many fingerprints a host may be expected to show one of. A host has one key of each type.
+// mostFingerprints is the maximum number of fingerprints that the annotation may list. A host has one key of each
+// type.
 const mostFingerprints = 16
 
-// ExpectedHostKeys reads the host key from the annotations of a Machine and its WindowsInstance: fingerprints separated by
-// commas. If one of them is malformed, it returns an error, and no key may be accepted: the annotation is there to keep
-// strangers away.
+// ExpectedHostKeys parses the host key from the annotations of a Machine and its WindowsInstance: fingerprints
+// separated by commas. A malformed fingerprint is an error, and no key may be accepted then: the annotation exists to
+// exclude foreign hosts.
 func ExpectedHostKeys(annotations ...string) ([]string, error) {
 	var fingerprints []string
 	for _, annotation := range annotations {
@@ -42,19 +44,19 @@ func ExpectedHostKeys(annotations ...string) ([]string, error) {
 	return fingerprints, nil
 }
 
-// HostKeyAccepted reports whether an administrator has accepted exactly this host key in place of another one.
+// HostKeyAccepted reports whether an administrator has accepted exactly this host key instead of the pinned key.
 func HostKeyAccepted(instance *v1alpha1.WindowsInstance, fingerprint string) bool {
 	return fingerprint != "" && instance.Annotations[v1alpha1.AnnotationAcceptHostKey] == fingerprint
 }
 
-// reuseMark begins what is said of a host key that another host has too.
+// reuseMark is the start of the text about a host key that another host also has.
 const reuseMark = " But its SSH host key is also that of "
 
-// mostNamed is how many other instances that names.
+// mostNamed is the maximum number of other instances in that text.
 const mostNamed = 3
 
-// HostKeyReuse names the other hosts that show the host key of an instance; empty for none. They were made from one image with
-// keys in it. A host that is listed twice does not count.
+// HostKeyReuse describes the other hosts with the host key of an instance; empty if there are none. Such hosts were
+// created from one image that contains keys. A host that is listed twice does not count.
 func HostKeyReuse(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance) string {
 	var names []string
 	for i := range others {
@@ -75,14 +77,14 @@ func HostKeyReuse(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsI
 		`Generate new keys on each host: delete C:\ProgramData\ssh\ssh_host_*, run ssh-keygen -A, restart the service sshd, and accept the new key.`
 }
 
-// WithReuse returns a message that ends with the present text of HostKeyReuse in place of the former one.
+// WithReuse returns a message that ends with the current text of HostKeyReuse instead of a previous one.
 func WithReuse(message, reuse string) string {
 	message, _, _ = strings.Cut(message, reuseMark)
 	return message + reuse
 }
 
-// reuses reports whether two hosts that are not the same show the same host key. Machine IDs may be cloned too: two
-// nodes that have no address in common are two hosts.
+// reuses reports whether two different hosts have the same host key. Machine IDs may be cloned too: two nodes without
+// a common address are two hosts.
 func reuses(a, b *v1alpha1.WindowsInstance) bool {
 	switch {
 	case a.Status.HostKey == nil, b.Status.HostKey == nil, a.Status.HostKey.Key != b.Status.HostKey.Key,

@@ -69,7 +69,7 @@ func FuzzExpectedHostKeys(f *testing.F) {
 	})
 }
 
-// seen returns an instance whose host has shown a key and told a machine ID.
+// seen returns an instance after its host presented a key and reported a machine ID.
 func seen(name, hostKey, machineID string) v1alpha1.WindowsInstance {
 	instance := claimant(name, "node-of-"+name, hostKey, 0)
 	instance.Status.Host.MachineID, instance.Status.NodeRef.Confirmed = machineID, true

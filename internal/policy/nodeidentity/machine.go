@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// LabelMachineRole is the label of a Machine that names its role.
+	// LabelMachineRole is the role label of a Machine.
 	LabelMachineRole = "machine.openshift.io/cluster-api-machine-role"
 	// RoleControlPlane is the value of LabelMachineRole on Machines of the control plane.
 	RoleControlPlane = "master"
 )
 
-// IsWindowsMachine reports whether the operator manages the Machine unless it must be ignored. A Machine of the control
-// plane is never managed, whatever its other labels.
+// IsWindowsMachine reports whether the operator manages the Machine unless it must be ignored. A Machine of the
+// control plane is never managed, regardless of other labels.
 func IsWindowsMachine(machine *machinev1beta1.Machine) bool { return hasWindowsLabels(machine.Labels) }
 
 // IsWindowsMachineSet reports whether a MachineSet creates Windows Machines.
@@ -31,15 +31,14 @@ func hasWindowsLabels(labels map[string]string) bool {
 		labels[LabelMachineRole] != RoleControlPlane
 }
 
-// OwnMachine reports whether the instance was made for this Machine, and not for another one of its name.
+// OwnMachine reports whether the instance was created for this Machine, and not for another Machine of the same name.
 func OwnMachine(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	of := instance.Spec.Source.Machine
 	return of != nil && of.Namespace == machine.Namespace && of.Name == machine.Name && of.UID == machine.UID
 }
 
-// MachineUnder reports whether a listed host is the virtual machine of a Machine that the operator leaves alone: one
-// that is no Windows Machine, or with the label that makes the operator ignore it. The address in the list decides,
-// never the host.
+// MachineUnder reports whether a listed host is the virtual machine of an unmanaged Machine: either no Windows
+// Machine, or a Machine with the ignore label. The address in the list decides, never the host.
 func MachineUnder(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	if instance.Spec.Source.Machine != nil ||
 		IsWindowsMachine(machine) && machine.Labels[v1alpha1.LabelIgnore] != "true" {

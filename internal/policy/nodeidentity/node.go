@@ -1,6 +1,6 @@
-// Package nodeidentity decides what belongs to what: a Node to an instance or an older operator, instances to one host, a
-// host to a Machine, an SSH host key to a host. It reads from a Node whether it works. It relies only on facts from the
-// operator, the Machine API or the list of hosts, and grants nothing.
+// Package nodeidentity determines ownership: of a Node by an instance or a legacy operator, of a host by instances or
+// a Machine, and of an SSH host key by a host. The package also evaluates the conditions and taints of a Node. It
+// relies only on facts from the operator, the Machine API or the list of hosts, and grants nothing.
 package nodeidentity
 
 import (
@@ -11,12 +11,12 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Owns reports whether a Node is an instance's own, and so may be drained and deleted with it. others are all
-// instances.
+// Owns reports whether an instance owns a Node, so that the Node may be drained and deleted with the instance. The
+// last parameter contains all instances.
 //
-// The statuses of instances decide, because only the operator writes them. The kubelet of a Node can write that Node's
-// annotations: it must neither escape its removal by them, nor become the Node of another instance. The annotation
-// counts only without such a status: for an instance that was deleted and made again.
+// The statuses of instances decide, because only the operator writes them. The kubelet of a Node can write that
+// Node's annotations: these must neither prevent the removal of the Node nor assign the Node to another instance. The
+// annotation counts only without such a status: for an instance that was deleted and recreated.
 func Owns(instance *v1alpha1.WindowsInstance, node *corev1.Node, others []v1alpha1.WindowsInstance) bool {
 	if slices.ContainsFunc(others, func(other v1alpha1.WindowsInstance) bool {
 		return other.Name != instance.Name && other.Spec.DesiredState != v1alpha1.DesiredStateRemoved && holdsNode(&other, node)
@@ -31,18 +31,17 @@ func Owns(instance *v1alpha1.WindowsInstance, node *corev1.Node, others []v1alph
 	case bound != "":
 		return bound == instance.Name
 	}
-	// The kubelet has registered it, and the operator was ended before it could bind it.
+	// The kubelet has registered the Node, but the operator was stopped before binding it.
 	return named && Unproven(node)
 }
 
-// holdsNode reports whether an instance's status says that the Node is its own or, as long as no Node was seen, that
-// the name is.
+// holdsNode reports whether an instance's status claims the Node or, before any Node was seen, the name.
 func holdsNode(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	ref := instance.Status.NodeRef
 	return ref != nil && ref.Confirmed && ref.Name == node.Name && (ref.UID == "" || ref.UID == string(node.UID))
 }
 
-// ConfirmedName is the node name that an instance has, and not only claims; empty when there is none.
+// ConfirmedName returns the confirmed node name of an instance; empty if there is none, or only a claim.
 func ConfirmedName(instance *v1alpha1.WindowsInstance) string {
 	if ref := instance.Status.NodeRef; ref != nil && ref.Confirmed {
 		return ref.Name
@@ -50,15 +49,15 @@ func ConfirmedName(instance *v1alpha1.WindowsInstance) string {
 	return ""
 }
 
-// Bound reports whether the instance was bound to this Node. The Node's own annotations do not count: its kubelet may
-// write them.
+// Bound reports whether the instance was bound to this Node. The Node's own annotations do not count, because the
+// kubelet may write them.
 func Bound(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	ref := instance.Status.NodeRef
 	return ref != nil && ref.Confirmed && ref.Name == node.Name && ref.UID != "" && ref.UID == string(node.UID)
 }
 
-// OlderNode reports whether an operator before version 12 has configured the Node, and no instance has taken it over
-// yet. Such an operator knows no instances.
+// OlderNode reports whether a legacy operator (before version 12) configured the Node, and no instance has adopted it
+// yet. Such an operator has no instances.
 func OlderNode(node *corev1.Node) bool {
 	if node.Labels[corev1.LabelOSStable] != "windows" || node.Annotations[v1alpha1.AnnotationInstance] != "" {
 		return false
@@ -68,8 +67,8 @@ func OlderNode(node *corev1.Node) bool {
 	return configured || keyed
 }
 
-// ServesOlder reports whether the host of a Windows Node may still depend on objects in the cluster of another version
-// than the given one: the Node was not taken over yet, or was not brought up to date since.
+// ServesOlder reports whether the host of a Windows Node may still depend on cluster objects of a version other than
+// the given one: the Node is not adopted yet, or was not upgraded since.
 func ServesOlder(node *corev1.Node, version string) bool {
 	if OlderNode(node) {
 		return true
@@ -81,7 +80,7 @@ func ServesOlder(node *corev1.Node, version string) bool {
 	return desired
 }
 
-// KeepsNode reports whether an instance should be or stay a node, and its claim to the name is confirmed.
+// KeepsNode reports whether an instance should be or stay a node, and has a confirmed claim to the name.
 func KeepsNode(instance *v1alpha1.WindowsInstance) bool {
 	return ConfirmedName(instance) != "" && instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved
 }

@@ -6,22 +6,22 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Keeper is what is known of the instance that keeps watch over a Node.
+// Keeper is the state of the instance that manages a Node.
 type Keeper int
 
 const (
-	// NotOurs means that the operator has not configured the Node, or that an older operator has.
+	// NotOurs means that the operator has not configured the Node, or that a legacy operator has.
 	NotOurs Keeper = iota
 	// Kept means that an instance has the Node, or claims its name.
 	Kept
-	// NotBoundYet means that the instance that the Node names was made again and does not know the Node yet.
+	// NotBoundYet means that the instance in the Node's annotation was recreated and is not bound to the Node yet.
 	NotBoundYet
-	// Orphaned means that no instance has the Node: nobody watches over its host.
+	// Orphaned means that no instance has the Node, so that the host is not managed.
 	Orphaned
 )
 
-// KeeperOf finds out whether any of the instances has the Node. The annotations of the Node count only here: nothing is
-// done to a Node for them, and the host of a Node that lies is reported at most.
+// KeeperOf returns the state of the instance that manages the Node. The annotations of the Node count only here: no
+// Node is changed because of them. The worst result of a false annotation is a report about the host.
 func KeeperOf(node *corev1.Node, instances []v1alpha1.WindowsInstance) Keeper {
 	bound := node.Annotations[v1alpha1.AnnotationInstance]
 	if bound == "" && (!labeledOurs(node) || OlderNode(node)) {
@@ -39,7 +39,7 @@ func KeeperOf(node *corev1.Node, instances []v1alpha1.WindowsInstance) Keeper {
 	return keeper
 }
 
-// labeledOurs reports whether a Node has the labels that a host registers with that this operator configures.
+// labeledOurs reports whether a Node has the labels that a host registers with if this operator configured the host.
 func labeledOurs(node *corev1.Node) bool {
 	return node.Labels[corev1.LabelOSStable] == "windows" &&
 		(node.Labels[v1alpha1.LabelOSID] != "" || node.Labels[v1alpha1.LabelBYOH] != "")

@@ -1,5 +1,6 @@
-// Package nodename decides which name the node of a host has, whether an instance may have that name, and which names and
-// addresses belong to the cluster itself. It never relies on a host's report about names of others.
+// Package nodename determines the name of a host's node and decides whether an instance may have that name. It also
+// lists the names and addresses that belong to the cluster itself. It never relies on a host's report about names of
+// other hosts.
 package nodename
 
 import (
@@ -19,31 +20,31 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Claim is an instance that wants a node name.
+// Claim is the claim of an instance to a node name.
 type Claim struct {
 	Instance v1alpha1.WindowsInstance
 	NodeName string
-	// Node is the Node of that name; nil when there is none.
+	// Node is the Node of that name; nil if there is none.
 	Node *corev1.Node
-	// Others are all WindowsInstances, the claimant among them or not.
+	// Others contains all WindowsInstances, with or without the claimant.
 	Others []v1alpha1.WindowsInstance
-	// Machines are all Machines of the cluster, the claimant's own among them or not; none where there is no Machine API.
+	// Machines are all Machines of the cluster, with or without the claimant's own; empty if there is no Machine API.
 	Machines []machinev1beta1.Machine
 	// Cluster are the facts of the cluster.
 	Cluster nodespec.Cluster
-	// Older proves that a Node that an operator before version 12 has configured belongs to the claimant's host.
+	// Older is the proof that a legacy Node belongs to the claimant's host.
 	Older OlderProof
 	// Now is the operator's time.
 	Now time.Time
 }
 
-// claimLimit is how long a claim counts that is not confirmed. The operator confirms or withdraws a claim right after
-// it has written it, unless it is killed in between. Then the host may be gone for good, and nobody comes back to the
-// claim.
+// claimLimit is the time during which an unconfirmed claim counts. The operator confirms or withdraws a claim right
+// after writing it, unless the operator is killed in between. If the host then no longer exists, the claim is never
+// confirmed or withdrawn.
 const claimLimit = 10 * time.Minute
 
-// Stake returns the claim of an instance to a name, and whether it must be written before it is checked. A claim that
-// waits is written again in time: it must not run out for others while it is being checked.
+// Stake returns the claim of an instance to a name, and whether the claim must be written before the check. A waiting
+// claim is renewed in time, so that it does not expire during the check.
 func Stake(present *v1alpha1.NodeReference, name string, now time.Time) (claim *v1alpha1.NodeReference, write bool) {
 	claim = &v1alpha1.NodeReference{Name: name, ClaimedAt: ptr.To(metav1.NewTime(now))}
 	if present == nil || present.Name != name {
@@ -56,8 +57,8 @@ func Stake(present *v1alpha1.NodeReference, name string, now time.Time) (claim *
 	return claim, true
 }
 
-// abandoned reports whether nobody is about to confirm or withdraw a claim that is not confirmed. One without a time is
-// from a former version of the operator.
+// abandoned reports whether no confirmation or withdrawal of an unconfirmed claim can be expected. A claim without a
+// time is from an earlier version of the operator.
 func (c Claim) abandoned(other *v1alpha1.WindowsInstance) bool {
 	claimed := other.Status.NodeRef.ClaimedAt
 	return other.Spec.Paused || other.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
@@ -65,16 +66,16 @@ func (c Claim) abandoned(other *v1alpha1.WindowsInstance) bool {
 		claimed == nil || c.Now.Sub(claimed.Time) >= claimLimit
 }
 
-// Grant decides whether the instance may have the node name: it must be free, or bound to this very instance already,
-// or the name of this very host's Node from the time of an operator before version 12. An instance with a confirmed
-// claim keeps the name. Of two instances whose claims are not confirmed the younger withdraws, and the older waits
-// until it has: the younger may have looked before the older's claim was written. It does not wait for a claim that
-// nobody will confirm or withdraw. Reason Waiting means to look again soon.
+// Grant decides whether the instance may have the node name. The name must be free, already bound to this instance,
+// or the name of this host's legacy Node. An instance with a confirmed claim keeps the name. If two claims are
+// unconfirmed, the younger instance withdraws, because its check may precede the older instance's claim. The older
+// instance waits for that withdrawal, but not for an abandoned claim. Reason Waiting means that the caller retries
+// soon.
 //
-// The names by which the cluster itself is reached are nobody's: the kubelet of a node serves under the node's name.
+// Names used to reach the cluster itself are never granted: a kubelet serves under the name of its node.
 //
-// The names of Machines belong to their hosts, even before these are nodes: the first host that asks for such a name
-// may be the wrong one.
+// The names of Machines belong to the hosts of these Machines, even before a host becomes a node: the first host that
+// requests such a name may be the wrong host.
 //
 // An instance of the same host is a rival under any name: if the source names hosts, two instances of one host have
 // different names.
@@ -101,7 +102,7 @@ func Grant(claim Claim) policy.Decision {
 	return againstNode(claim)
 }
 
-// againstMachines refuses a name that the host of a Machine has or will have, unless it is the claimant's own.
+// againstMachines refuses a name that the host of another Machine has or will have.
 func againstMachines(claim Claim) policy.Decision {
 	for i := range claim.Machines {
 		machine := &claim.Machines[i]
@@ -121,8 +122,9 @@ func againstMachines(claim Claim) policy.Decision {
 	return policy.Decision{Allowed: true}
 }
 
-// machineNames returns the possible names of the Machine's Node. Before its addresses are known that is its own name,
-// which most platforms give to the machine; on vSphere the Node may have it with any domain.
+// machineNames returns the possible names of the Machine's Node. Before the addresses are known, the only candidate
+// is the name of the Machine, which most platforms assign to the virtual machine; on vSphere, the Node may add any
+// domain.
 func machineNames(machine *machinev1beta1.Machine) []string {
 	names := append(dnsNames(machine.Status.Addresses), machine.Name)
 	if machine.Status.NodeRef != nil {
@@ -142,8 +144,8 @@ func dnsNames(addresses []corev1.NodeAddress) []string {
 	return names
 }
 
-// rivals reports whether another instance claims the same name, or has the same computer name, or the same host under
-// whatever name.
+// rivals reports whether another instance claims the same name, has the same computer name, or has the same host
+// under any name.
 func rivals(claim Claim, other *v1alpha1.WindowsInstance) bool {
 	return other.Status.NodeRef.Name == claim.NodeName ||
 		nodeidentity.SameHost(&claim.Instance, other) && nodeidentity.ShareAddress(&claim.Instance, other) ||
@@ -153,7 +155,7 @@ func rivals(claim Claim, other *v1alpha1.WindowsInstance) bool {
 func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decision {
 	same := nodeidentity.SameHost(&claim.Instance, other)
 	if same && other.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
-		// The host moved to a new address: its new entry takes it over from the old one.
+		// The host moved to a new address: the new entry adopts the name from the old entry.
 		return policy.Decision{Allowed: true}
 	}
 	if !other.Status.NodeRef.Confirmed && older(&claim.Instance, other) {
@@ -183,9 +185,9 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 	}
 }
 
-// StillHeld decides whether an instance keeps the name that it was granted when an instance of the same host has the
-// name too. That happens when an entry comes back whose host was taken over in the meantime. The one that the Node is
-// bound to keeps it; without a Node, the older one.
+// StillHeld decides whether an instance keeps its granted name when another instance of the same host also has the
+// name. This happens when an entry is listed again after another entry adopted the host. The instance bound to the
+// Node keeps the name; without a Node, the older instance does.
 func StillHeld(claim Claim) policy.Decision {
 	holder := ""
 	if claim.Node != nil {
@@ -212,7 +214,7 @@ func duplicate(other *v1alpha1.WindowsInstance) policy.Decision {
 	}
 }
 
-// older tells who of two claimants was there first. Equal times are decided by name.
+// older reports whether instance a was created before instance b. Equal times are decided by name.
 func older(a, b *v1alpha1.WindowsInstance) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
@@ -228,7 +230,7 @@ func againstNode(claim Claim) policy.Decision {
 	case node.Annotations[v1alpha1.AnnotationInstance] == claim.Instance.Name:
 		return policy.Decision{Allowed: true}
 	case node.Annotations[v1alpha1.AnnotationInstance] == "" && joining(node):
-		// Our own kubelet has registered, and the operator was ended before it could bind the Node.
+		// A kubelet configured by this operator has registered, but the operator was stopped before binding the Node.
 		return policy.Decision{Allowed: true}
 	}
 	if holder := node.Annotations[v1alpha1.AnnotationInstance]; holder != "" && handedOver(claim, holder) {
@@ -243,14 +245,15 @@ func againstNode(claim Claim) policy.Decision {
 	}
 }
 
-// joining reports whether a Node was registered by a kubelet that this operator configured and has not taken pods yet.
+// joining reports whether a Node was registered by a kubelet that this operator configured, and has not accepted pods
+// yet.
 func joining(node *corev1.Node) bool {
 	return node.Labels[corev1.LabelOSStable] == "windows" && nodeidentity.Unproven(node)
 }
 
-// handedOver reports whether the Node is bound to an instance of the same host that is being removed, has come back as a
-// duplicate without a name, or is gone. Of one that is gone, the host key tells whose host it was: the operator has noted
-// on the Node the key that it had pinned.
+// handedOver reports whether the Node is bound to an instance of the same host that is being removed, is a duplicate
+// without a name, or no longer exists. If the instance no longer exists, the host key identifies the host: the
+// operator recorded the pinned key on the Node.
 func handedOver(claim Claim, holder string) bool {
 	for i := range claim.Others {
 		if other := &claim.Others[i]; other.Name == holder {
@@ -263,9 +266,9 @@ func handedOver(claim Claim, holder string) bool {
 		claim.Node.Labels[corev1.LabelOSStable] == "windows"
 }
 
-// StillGranted decides whether the node name that was granted to an instance is still its own to have certificates and
-// a Node for. Claims of other instances do not matter, because a confirmed claim stays; but another machine's Node may
-// have taken that name, or a new Machine may have it.
+// StillGranted decides whether an instance may still have certificates and a Node for its granted name. Claims of
+// other instances do not matter, because a confirmed claim is permanent. However, another machine's Node may have
+// registered the name, or a new Machine may have it.
 func StillGranted(claim Claim) policy.Decision {
 	if claim.Node != nil && nodeidentity.Bound(&claim.Instance, claim.Node) {
 		return policy.Decision{Allowed: true}

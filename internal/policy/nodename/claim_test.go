@@ -45,7 +45,8 @@ func TestNameClaim(t *testing.T) {
 	configured := claimant("configured", "win", "key-3", 0)
 	configured.Status.NodeRef.Confirmed = true
 	twin := claimant("twin", "win", "key-1", time.Hour)
-	// The source names the host of a Machine on vSphere: its instance claims that name, whatever the host calls itself.
+	// On vSphere, the source names the host of a Machine: the instance claims that name regardless of the host's own
+	// name.
 	namesake := claimant("machine", "winworker-x2k4f", "key-1", time.Hour)
 	clone := claimant("clone", "winworker-x2k4f", "key-1", time.Hour)
 	clone.Status.Host.Addresses = []string{"10.0.0.9"}
@@ -148,7 +149,7 @@ func TestNameClaim(t *testing.T) {
 	}
 }
 
-// An operator may be killed between the claim of an instance and its check, and the host be gone for good.
+// An operator may be killed between the claim of an instance and the check, and the host may no longer exist.
 func TestAClaimThatNobodyConfirmsDoesNotCountForever(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		change func(*v1alpha1.WindowsInstance)

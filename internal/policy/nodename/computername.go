@@ -6,7 +6,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// computerName returns the name that an instance's host has, or is to be given; empty before the host was asked.
+// computerName returns the current or desired computer name of an instance's host; empty before the first facts.
 func computerName(instance *v1alpha1.WindowsInstance) string {
 	if instance.Spec.HostName != "" || instance.Status.Host == nil {
 		return instance.Spec.HostName
@@ -14,10 +14,11 @@ func computerName(instance *v1alpha1.WindowsInstance) string {
 	return instance.Status.Host.Name
 }
 
-// sameComputerName reports whether two instances' hosts have one computer name. Where the cloud names the nodes, they
-// can have different node names all the same. The kubelet gives its Node the computer name for a machine ID, and
-// hybrid-overlay-node takes each Node with the machine ID of its own for itself: it would make its HNS network with the
-// subnet of one and of the other in turn. Source: OVN-Kubernetes, hybrid-overlay/pkg/controller/ho_node_windows.go.
+// sameComputerName reports whether the hosts of two instances have the same computer name. Their node names can
+// differ nevertheless if the cloud names the nodes. The kubelet reports the computer name as the machine ID of its
+// Node, and hybrid-overlay-node considers each Node with the local machine ID to be its own. It would therefore
+// recreate its HNS network alternately with the subnets of both Nodes. Source: OVN-Kubernetes,
+// hybrid-overlay/pkg/controller/ho_node_windows.go.
 func sameComputerName(a, b *v1alpha1.WindowsInstance) bool {
 	name := computerName(a)
 	return name != "" && strings.EqualFold(name, computerName(b))

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// An entry comes back while its host was taken over by another entry.
+// An entry is listed again after another entry adopted the host.
 func TestWhichOfTwoInstancesKeepsTheNodeOfTheirHost(t *testing.T) {
 	holder := func(name string, age time.Duration) v1alpha1.WindowsInstance {
 		instance := claimant(name, "win", "key", age)

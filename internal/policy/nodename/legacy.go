@@ -12,26 +12,27 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// LegacySearch has the facts by which the Node of a listed host is found that an operator before version 12 has
-// configured. That operator named Nodes by other rules: on vSphere by the host's full DNS name, on GCP by the full
-// internal DNS name of the instance.
+// LegacySearch holds the facts for finding the legacy Node of a listed host. The legacy operator (before version 12)
+// named Nodes by other rules: on vSphere by the host's full DNS name, on GCP by the full internal DNS name of the
+// instance.
 type LegacySearch struct {
 	Platform string
-	// Address is the IP address at which the operator reached the host.
+	// Address is the IP address of the operator's connection to the host.
 	Address string
-	// HostName is the computer name that the host reports. Expected is the name of a new Node of the host; empty when it is
+	// HostName is the computer name that the host reports. Expected is the name of a new Node of the host; empty if
 	// unknown.
 	HostName, Expected string
-	// Found are the legacy Nodes of listed hosts with that address that no other instance has.
+	// Found are the legacy Nodes of listed hosts with that address that belong to no other instance.
 	Found []corev1.Node
-	// Named is the Node with the expected name; nil when there is none.
+	// Named is the Node with the expected name; nil if there is none.
 	Named *corev1.Node
 }
 
-// LegacyNode returns the name of the legacy Node of a host; empty when it has none, or when too little is known of the
-// host for a decision, so that it gets no name at all. An address alone is no proof: a lease may have passed from a host
-// that is off to this one, and a kubelet may write any address on its own Node. So the Node must be the only one with
-// the address, and be named after the host, which no kubelet can change. Grant then compares the host keys.
+// LegacyNode returns the name of the legacy Node of a host. The name is empty if the host has no legacy Node, or if
+// the facts do not suffice for a decision, so that the host gets no name. An address alone is no proof: a lease may
+// have passed to this host from a host that is off, and a kubelet may write any address to its own Node. Therefore
+// the Node must be the only Node with the address, and have the name of the host, which no kubelet can change. Grant
+// then compares the host keys.
 func LegacyNode(search LegacySearch) (name string, decision policy.Decision) {
 	if len(search.Found) == 0 || GivenByCloud(search.Platform) && search.Expected == "" {
 		return "", policy.Decision{Allowed: true}
@@ -49,7 +50,7 @@ func LegacyNode(search LegacySearch) (name string, decision policy.Decision) {
 	return search.Found[0].Name, decision
 }
 
-// OneLegacyNode decides whether the legacy Nodes with the address of one host are at most one.
+// OneLegacyNode decides whether at most one legacy Node has the address of a host.
 func OneLegacyNode(found []corev1.Node, address string) policy.Decision {
 	if message := severalLegacyNodes(found, address); message != "" {
 		return policy.Decision{Check: "OneLegacyNode", Reason: v1alpha1.ReasonNameConflict, Message: message}
@@ -57,9 +58,9 @@ func OneLegacyNode(found []corev1.Node, address string) policy.Decision {
 	return policy.Decision{Allowed: true}
 }
 
-// OfFormerEntry returns the node name of another instance of the host, under which the list of hosts had it before; empty
-// when there is none. Machines of one image may share host key and machine ID, and have names of their own. An instance
-// whose address leads to another machine than that of its Node since is no former entry of that machine.
+// OfFormerEntry returns the node name of another instance under which the host was listed before; empty if there is
+// none. Machines created from one image may share the host key and machine ID, but have different computer names. An
+// instance does not count if its address now leads to a machine other than the machine of its Node.
 func OfFormerEntry(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance) string {
 	for i := range others {
 		if other := &others[i]; other.Name != instance.Name && nodeidentity.ConfirmedName(other) != "" &&
@@ -70,7 +71,7 @@ func OfFormerEntry(instance *v1alpha1.WindowsInstance, others []v1alpha1.Windows
 	return ""
 }
 
-// mostNamed is how many Nodes a message names.
+// mostNamed is the maximum number of Nodes named in a message.
 const mostNamed = 5
 
 func severalLegacyNodes(found []corev1.Node, address string) string {
@@ -89,8 +90,8 @@ func severalLegacyNodes(found []corev1.Node, address string) string {
 		policy.Enumerate(names), address)
 }
 
-// otherLegacyNode describes a second Node that may be the host's: one with the name that the host would have as a new
-// node, at another address.
+// otherLegacyNode describes a second Node that may belong to the host: a Node with the expected name of the host, at
+// another address.
 func otherLegacyNode(s LegacySearch) string {
 	if s.Named == nil || s.Named.Name == s.Found[0].Name ||
 		!IsLegacyOfListed(s.Named) && (s.Named.Annotations[v1alpha1.AnnotationInstance] != "" || !joining(s.Named)) {
@@ -100,7 +101,7 @@ func otherLegacyNode(s LegacySearch) string {
 		s.Found[0].Name, s.Address, s.Named.Name)
 }
 
-// otherLegacyHost describes a host that is not the one that became the Node, or was renamed since.
+// otherLegacyHost describes a host that is not the host of the Node, or was renamed since.
 func otherLegacyHost(s LegacySearch) string {
 	node := &s.Found[0]
 	if sameFirstLabel(node.Name, s.Expected) || NamedAfter(node.Name, s.HostName) {
@@ -110,23 +111,23 @@ func otherLegacyHost(s LegacySearch) string {
 		node.Name, s.Address, s.HostName, s.Expected)
 }
 
-// IsLegacyOfListed reports whether an operator before version 12 has configured the Node from its list of hosts, and no
-// instance has it.
+// IsLegacyOfListed reports whether a legacy operator configured the Node from its list of hosts, and no instance has
+// the Node.
 func IsLegacyOfListed(node *corev1.Node) bool {
 	return nodeidentity.OlderNode(node) && node.Labels[v1alpha1.LabelBYOH] == "true"
 }
 
-// HasInternalIP reports whether an address is an internal one of the Node.
+// HasInternalIP reports whether the Node has an internal IP address.
 func HasInternalIP(node *corev1.Node, address string) bool {
 	return address != "" && slices.Contains(nodeidentity.InternalIPs(node.Status.Addresses), address)
 }
 
-// longestNetBIOSName is how many characters of a computer name NetBIOS keeps. Source: Microsoft, "Naming conventions in
+// longestNetBIOSName is the maximum length of a NetBIOS computer name. Source: Microsoft, "Naming conventions in
 // Active Directory for computers, domains, sites, and OUs".
 const longestNetBIOSName = 15
 
-// NamedAfter reports whether a node name is a host name, or a DNS name of the host in whatever domain. A name of more
-// than 15 characters may be cut there, as NetBIOS has it.
+// NamedAfter reports whether a node name is a host name, or a DNS name of the host in any domain. A name longer than
+// 15 characters may be truncated, as in NetBIOS.
 func NamedAfter(nodeName, hostName string) bool {
 	if hostName == "" {
 		return false

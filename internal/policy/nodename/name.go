@@ -12,36 +12,36 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Platforms whose nodes have the name by which the cloud knows the machine: their cloud controller finds a node's
-// machine by it, and takes a Node away for which it finds none. On AWS that is the private DNS name, on GCP the name of
-// the instance.
+// Platforms where node names are the machine names of the cloud: the cloud controller finds a node's machine by the
+// name, and deletes a Node without a machine. On AWS this is the private DNS name, on GCP the name of the instance.
 const (
 	platformAWS = "AWS"
 	platformGCP = "GCP"
 )
 
-// GivenByCloud reports whether the nodes of a platform have the names by which the cloud knows their machines, and not
-// their host names.
+// GivenByCloud reports whether the nodes of a platform have the machine names of the cloud instead of their host
+// names.
 func GivenByCloud(platform string) bool { return platform == platformAWS || platform == platformGCP }
 
-// CloudAnswer is the metadata service's answer to a host, and the facts to judge it by.
+// CloudAnswer is the response of the metadata service to a host, with the facts for judging the response.
 type CloudAnswer struct {
 	Platform string
-	// Name is the answer; Error says why there is none.
+	// Name is the response; Error is the reason for a missing response.
 	Name, Error string
-	// Addresses are the addresses of the host's Machine; none for a host that has no Machine, or whose Machine has none
-	// yet.
+	// Addresses are the addresses of the host's Machine; empty if there is no Machine, or the Machine has no
+	// addresses yet.
 	Addresses []corev1.NodeAddress
 }
 
-// OfCloud returns the node name of a host that the cloud has named. The host itself passes the answer on and could lie;
-// Grant decides whether the name is free, or the host's own.
+// OfCloud returns the node name of a host that the cloud has named. The host itself forwards the response and could
+// lie; Grant decides whether the name is free, or the host's own.
 //
-// Where the Machine API knows the machine's names, the answer must be one of them. Both have it from the same source:
-// the Machine API asks the cloud's API, the host its metadata service. On AWS the Machine's names (InternalDNS and
-// Hostname) are the instance's private DNS name and its host part under each domain of the VPC's DHCP options; on GCP
-// they are the instance's name, bare and with zone and project. A host with another answer does not belong to the
-// Machine, or lies, and gets no certificate. A Machine without such addresses proves nothing either way.
+// If the Machine API knows the machine's names, the response must be among these names. Both have the same source:
+// the Machine API queries the cloud's API, and the host queries the metadata service. On AWS the Machine's names
+// (InternalDNS and Hostname) are the instance's private DNS name and its host part under each domain of the VPC's
+// DHCP options; on GCP the names are the instance's name, bare and with zone and project. A host with a different
+// response does not belong to the Machine, or lies, and gets no certificate. A Machine without such addresses proves
+// nothing.
 func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 	name = strings.ToLower(told.Name)
 	decision = policy.Decide(told, "The cloud knows the machine as "+name+".", []policy.Check[CloudAnswer]{
@@ -65,7 +65,8 @@ func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 	return name, decision
 }
 
-// cloudNameForm wants what a Node can be named, and its label kubernetes.io/hostname be.
+// cloudNameForm checks that the name is a valid name for a Node and a valid value of the label
+// kubernetes.io/hostname.
 func cloudNameForm(c CloudAnswer) string {
 	name := strings.ToLower(c.Name)
 	if len(name) <= validation.LabelValueMaxLength && len(validation.IsDNS1123Subdomain(name)) == 0 && !isAddress(name) {
@@ -84,12 +85,13 @@ func otherCloudName(c CloudAnswer) string {
 		"name that is not the Machine's.", c.Name, slices.Compact(names))
 }
 
-// Keeps reports whether a host on a platform whose machines the cloud names keeps the node name that it has been
-// granted. registered reports whether there is a Node of that name.
+// Keeps reports whether a host keeps its granted node name on a platform where the cloud names the machines.
+// registered reports whether a Node of that name exists.
 //
-// A Node keeps its name, whatever the cloud says later: under another name the host would be a second node, and nobody
-// would drain the first. It has another name if it was configured before nodes had the cloud's, or if the domain in a
-// VPC's DHCP options was changed. And a claim is not given up because the metadata service does not answer.
+// A Node keeps its name regardless of later responses of the cloud: under another name the host would be a second
+// node, and the first node would never be drained. The names differ if the node was configured before nodes had the
+// cloud's names, or if the domain in a VPC's DHCP options changed. A claim is also kept if the metadata service does
+// not respond.
 func Keeps(claimed string, registered bool, told CloudAnswer) bool {
 	return registered || told.Error != "" || told.Name == "" || strings.EqualFold(told.Name, claimed)
 }

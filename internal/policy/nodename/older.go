@@ -12,31 +12,31 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// OlderProof shows which host a Node of an operator before version 12 belongs to. Nothing in it comes from the host
-// that claims the Node.
+// OlderProof is the evidence for the host of a legacy Node. None of it comes from the host that claims the Node.
 type OlderProof struct {
-	// Dialed is the IP address at the other end of the connection to the claimant's host; empty without one.
+	// Dialed is the remote IP address of the connection to the claimant's host; empty without a connection.
 	Dialed string
-	// NotedKey is the host key in base64 that the older operator has noted for the claimant's address; empty when it has
-	// noted none.
+	// NotedKey is the host key in base64 that the legacy operator recorded for the claimant's address; empty if there
+	// is none.
 	NotedKey string
-	// Machine is the claimant's Machine; nil when it has none, or another of its name is there now.
+	// Machine is the claimant's Machine; nil if there is none, or if the Machine was replaced by another of the same
+	// name.
 	Machine *MachineProof
 }
 
-// MachineProof holds the Machine API's statements about a Machine and a Node.
+// MachineProof holds the facts of the Machine API about a Machine and a Node.
 type MachineProof struct {
-	// NodeName and NodeUID are status.nodeRef; empty when it has none. The UID may be unknown.
+	// NodeName and NodeUID are status.nodeRef; empty if unset. The UID may be unknown.
 	NodeName string
 	NodeUID  types.UID
 	// Addresses are the Machine's internal IP addresses.
 	Addresses []string
-	// OfAnother is true when the Node belongs to another Machine.
+	// OfAnother is true if the Node belongs to another Machine.
 	OfAnother bool
 }
 
-// takesOver decides whether a Node of an operator before version 12 belongs to the claimant's host. What the host says
-// of itself is no proof: else a hostile one would take the name, and with it the certificate, of another.
+// takesOver decides whether a legacy Node belongs to the claimant's host. The host's own report is no proof:
+// otherwise a hostile host could obtain the name of another host, and with it the certificate.
 func takesOver(claim Claim) policy.Decision {
 	checks := olderOfListed
 	if claim.Instance.Spec.Source.Machine != nil {
@@ -98,7 +98,7 @@ var (
 	olderHostKey = policy.Check[Claim]{Name: "OlderNodeHostKey", Reason: v1alpha1.ReasonNameConflict, Broken: otherHostKey}
 )
 
-// otherMachine says why the Node is not that of the claimant's Machine.
+// otherMachine describes why the Node does not belong to the claimant's Machine.
 func otherMachine(c Claim) string {
 	machine := c.Older.Machine
 	switch {
@@ -119,8 +119,8 @@ func otherMachine(c Claim) string {
 		nodeidentity.InternalIPs(c.Node.Status.Addresses))
 }
 
-// otherHostKey says that the older operator knew the host by another key than the one that it has shown. Without a
-// connection none was shown, and nothing is said.
+// otherHostKey reports that the host presented a key other than the key recorded by the legacy operator. It returns
+// "" without a connection, because no key was presented.
 func otherHostKey(c Claim) string {
 	shown, known := c.Instance.Status.HostKey, c.Node.Annotations[v1alpha1.AnnotationHostKey]
 	if known == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// olderNodeOf returns a Node as operators before version 12 have left it.
+// olderNodeOf returns a Node as left by legacy operators.
 func olderNodeOf(name, address string, change func(*corev1.Node)) *corev1.Node {
 	return nodeNamed(name, func(n *corev1.Node) {
 		n.UID = "uid-of-win"

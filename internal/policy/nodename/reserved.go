@@ -9,12 +9,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// neverAHosts are networks besides those that net/netip knows which no host has an address from. Source: RFC 6890,
-// section 2.2.2.
+// neverAHosts are networks without host addresses that net/netip does not know. Source: RFC 6890, section 2.2.2.
 var neverAHosts = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4")}
 
-// ReservedAddress describes an address under which no node may serve; empty when it may be a node's. Without the cluster's
-// facts, nil, it knows only the general rules.
+// ReservedAddress describes an address that no node may serve under; empty if the address may belong to a node. If
+// cluster is nil, only the general rules apply.
 func ReservedAddress(address netip.Addr, cluster *nodespec.Cluster) string {
 	address = address.Unmap()
 	if !address.IsGlobalUnicast() || slices.ContainsFunc(neverAHosts, func(network netip.Prefix) bool {
@@ -52,8 +51,8 @@ func ReservedAddress(address netip.Addr, cluster *nodespec.Cluster) string {
 	return ""
 }
 
-// ReservedName describes a DNS name that no node may have or serve under; empty when it may be a node's. For example, pods
-// would take a host called kubernetes for the API server.
+// ReservedName describes a DNS name that no node may have or serve under; empty if the name may belong to a node. For
+// example, pods would mistake a host named kubernetes for the API server.
 func ReservedName(name string, cluster *nodespec.Cluster) string {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if within(name, "localhost") || within(name, "localdomain") {
@@ -80,8 +79,8 @@ func ReservedName(name string, cluster *nodespec.Cluster) string {
 // within reports whether a name is a domain or is in it.
 func within(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
 
-// besideAPIServer says what a name is in the domain of the cluster that the API server's name tells, if it is named as
-// the installer does: api-int or api in that domain.
+// besideAPIServer describes the use of a name in the domain of the cluster. The domain is known if the API server has
+// the name that the installer assigns: api-int or api in that domain.
 func besideAPIServer(name, server string) string {
 	if name == server {
 		return "the API server's"
@@ -101,7 +100,7 @@ func besideAPIServer(name, server string) string {
 	return ""
 }
 
-// apiServers returns the host names or addresses by which the API server is reached.
+// apiServers returns the host names or addresses of the API server.
 func apiServers(cluster *nodespec.Cluster) []string {
 	var servers []string
 	for _, text := range []string{cluster.APIServerInternalURL, cluster.APIServerURL} {
@@ -112,14 +111,15 @@ func apiServers(cluster *nodespec.Cluster) []string {
 	return servers
 }
 
-// NoHostAt describes an IP address that cannot be a Windows host's; empty when it can. It also judges the address
-// behind an entry's name: a right to list hosts must not make the operator connect to its own machine, a cloud's
-// metadata service or the cluster's Services.
+// NoHostAt describes an IP address that cannot belong to a Windows host; empty if it can. The check also applies to
+// the resolved address of an entry: a right to list hosts must not make the operator connect to its own machine, a
+// cloud's metadata service or the cluster's Services.
 func NoHostAt(address netip.Addr, cluster nodespec.Cluster) string {
 	return ReservedAddress(address, &cluster)
 }
 
-// NamesAPIServer reports whether an entry names the cluster's own API server, on whose machines no Windows host can be.
+// NamesAPIServer reports whether an entry names the cluster's own API server. The machines of the API server are
+// never Windows hosts.
 func NamesAPIServer(name string, cluster nodespec.Cluster) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(apiServers(&cluster), func(server string) bool {

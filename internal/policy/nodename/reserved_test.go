@@ -125,7 +125,7 @@ func TestAnAPIServerWithANameOfItsOwnIsNamed(t *testing.T) {
 	}
 }
 
-// bound returns an instance whose host is Node win-a.
+// bound returns an instance bound to Node win-a.
 func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 	instance := v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: "listed", CreationTimestamp: metav1.NewTime(attackTime)},

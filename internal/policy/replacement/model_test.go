@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// cloud is a Machine API in which anything happens, in any order.
+// cloud is a Machine API that simulates arbitrary events in any order.
 type cloud struct {
 	fleet Fleet
 	key   KeyChange
 	made  int
-	// disturbed are the MachineSets of which one was replaced and that are not whole again, nor given up.
+	// MachineSets with a replaced Machine that have neither recovered nor passed the deadline
 	disturbed map[string]bool
 }
 
@@ -55,8 +55,7 @@ func (c *cloud) node(name string) *Node {
 	return nil
 }
 
-// settle does the next thing that a Machine API and an operator that work would do. It returns false when there is
-// nothing to do.
+// settle performs the next step of a working Machine API and operator. It returns false if there is nothing to do.
 func (c *cloud) settle() bool {
 	for i := range c.fleet.Sets {
 		c.fleet.Sets[i].Machines = 0
@@ -103,7 +102,7 @@ func (c *cloud) settle() bool {
 	return false
 }
 
-// disturb is what happens besides.
+// disturb simulates all other events.
 func (c *cloud) disturb(t *rapid.T) {
 	if len(c.fleet.Machines) == 0 {
 		return
@@ -137,7 +136,7 @@ func (c *cloud) disturb(t *rapid.T) {
 	}
 }
 
-// of returns the Machines of a MachineSet, and how many of them run and have a Node that works.
+// of returns the Machines of a MachineSet, and the number of Machines that run and have a working Node.
 func (c *cloud) of(set string) (machines []Machine, working int) {
 	for _, m := range c.fleet.Machines {
 		if m.Set != set {
@@ -151,7 +150,8 @@ func (c *cloud) of(set string) (machines []Machine, working int) {
 	return machines, working
 }
 
-// gate lets one Machine go at a time, but no Machine of a set that lacks some, nor the last working one of several.
+// gate allows the deletion of one Machine at a time, but no Machine of a set that lacks Machines, nor the last
+// working Machine of a larger set.
 func (c *cloud) gate(candidate Machine) bool {
 	for i := range c.fleet.Sets {
 		set := &c.fleet.Sets[i]
@@ -171,7 +171,7 @@ func (c *cloud) gate(candidate Machine) bool {
 	return len(c.disturbed) == 0 && len(machines) >= set.Replicas && (!ready || len(machines) == 1 || working > 1)
 }
 
-// replace does what the policy says, and checks it.
+// replace follows the policy and checks the result.
 func (c *cloud) replace(t *rapid.T) bool {
 	next := Next(c.fleet, newVersion, c.key)
 	i := -1
@@ -210,9 +210,9 @@ func outdatedNode(m *Machine, n *Node) bool {
 	return n.KeyHash != newKey || m.Awaits && n.Version != newVersion
 }
 
-// Whatever happens in whatever order: none goes that was not configured, none whose set has one that failed, and not
-// the last of a set that works; and once nothing happens besides, all are replaced that were configured with another
-// key or that wait for another version.
+// For any order of events, the policy deletes no Machine that was never configured and no Machine of a set with a
+// failed Machine. It never deletes the last working Machine of a set. Once no other events occur, all Machines are
+// replaced that were configured with another key or that await another version.
 func TestAllMachinesAreReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCloud(t)

@@ -18,7 +18,7 @@ func (w Waiting) NeedsAdministrator() bool {
 	return slices.Contains([]string{ClusterUnsupported, MachineUnsupported, ImageUnsupported}, w.Check)
 }
 
-// clusterRefuses finds a cluster in which no new host becomes a node.
+// clusterRefuses detects a cluster that accepts no new hosts as nodes.
 func clusterRefuses(s subject) string {
 	if s.fleet.ClusterRefusal == "" {
 		return ""
@@ -26,7 +26,7 @@ func clusterRefuses(s subject) string {
 	return s.fleet.ClusterRefusal + " A new Machine would not become a node, so this one stays."
 }
 
-// nameRefused finds a MachineSet whose Machines cannot be nodes because of their names.
+// nameRefused detects a MachineSet with Machine names that nodes cannot have.
 func nameRefused(s subject) string {
 	if s.machine.NameRefusal == "" {
 		return ""
@@ -34,8 +34,8 @@ func nameRefused(s subject) string {
 	return s.machine.NameRefusal + " A new Machine would not become a node either, so this one stays."
 }
 
-// imageRefused finds a MachineSet whose image has a Windows build that is refused. Only the youngest host with that
-// image shows its build: older hosts may have been updated since, and a name such as "latest" leads to other builds over
+// imageRefused detects a MachineSet with a refused Windows build in its image. Only the youngest host with that image
+// shows the build: older hosts may have been updated since, and a name such as "latest" resolves to other builds over
 // time. Without such a host the build is unknown, and the Machine is replaced.
 func imageRefused(s subject) string {
 	set := s.sets[s.machine.Set]

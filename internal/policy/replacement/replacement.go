@@ -1,5 +1,5 @@
-// Package replacement decides which Machines are replaced, because their hosts have another key or another version. It
-// does not decide whether a node may be disrupted now.
+// Package replacement decides which Machines are replaced because their hosts have another key or another version.
+// The package does not decide whether a node may be disrupted now.
 package replacement
 
 import (
@@ -14,89 +14,91 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// InPlaceWait is how long after a change of the key a Machine is not replaced while its host may still take the new key
-// in place.
+// InPlaceWait is the time after a key change during which a Machine is not replaced if its host may still accept the
+// new key without a replacement.
 const InPlaceWait = 10 * time.Minute
 
-// Fleet holds the facts for replacing Machines: the Windows Machines of a cluster, the MachineSets that make them, and
-// their Nodes.
+// Fleet holds the facts for replacing Machines: the Windows Machines of a cluster, and their MachineSets and Nodes.
 type Fleet struct {
 	Machines []Machine
 	Sets     []MachineSet
 	Nodes    []Node
-	// ClusterRefusal is why no further host can be a node of the cluster; empty when hosts can.
+	// ClusterRefusal is the reason why no further host can be a node of the cluster; empty if hosts can.
 	ClusterRefusal string
 }
 
 // Machine is a Windows Machine.
 type Machine struct {
 	Name, Phase string
-	// Set names the MachineSet that controls it; empty when there is none.
+	// Set is the name of the MachineSet that controls the Machine; empty if there is none.
 	Set string
-	// Node names its Node; empty when it has none.
+	// Node is the name of the Node; empty if there is none.
 	Node string
-	// Deleting is true when its deletion was asked for.
+	// Deleting is true if the deletion was requested.
 	Deleting bool
-	// Ignored is true when the operator is to leave it alone; Paused when its instance is to be left alone for a time.
+	// Ignored is true if the operator must ignore the Machine; Paused is true if the instance is paused.
 	Ignored, Paused bool
-	// Refused is true when its host was tried with the present key, and refused it.
+	// Refused is true if the host refused the current key.
 	Refused bool
-	// Awaits is true when its host was seen to be other than the operator's version wants it, and is to be brought to that
-	// by being replaced.
+	// Awaits is true if the host differs from the desired configuration of the operator's version, and must be
+	// replaced to match it.
 	Awaits bool
-	// NameRefusal is why a host of a Machine with a name of this length cannot be a node; empty when it can.
+	// NameRefusal is the reason why the host of a Machine with a name of this length cannot be a node; empty if it
+	// can.
 	NameRefusal string
-	// Image identifies the image in its providerSpec, Created is when it was created.
+	// Image identifies the image in the providerSpec; Created is the creation time.
 	Image   string
 	Created time.Time
-	// Build is the Windows build of its host; empty while that is unknown. BuildRefusal is why a new host with the build
-	// would be refused; empty when it would not.
+	// Build is the Windows build of the host; empty while unknown. BuildRefusal is the reason why a new host with the
+	// build would be refused; empty if it would be accepted.
 	Build, BuildRefusal string
 }
 
 // MachineSet is a MachineSet with Windows Machines.
 type MachineSet struct {
 	Name string
-	// Replicas is how many Machines it is to have, and Machines how many there are, of whatever label.
+	// Replicas is the desired number of Machines, and Machines the current number, with any labels.
 	Replicas, Machines int
 	Deleting           bool
-	// OwnKey is true when the key of its Machines comes from elsewhere than the operator's user data: from another one, or
-	// from a template.
+	// OwnKey is true if the Machines get their key from a source other than the operator's user data: from other user
+	// data, or from a template.
 	OwnKey bool
-	// Image identifies the image of its next Machine.
+	// Image identifies the image of the next Machine.
 	Image string
 }
 
 // Node is the Node of a Windows Machine.
 type Node struct {
 	Name string
-	// KeyHash identifies the key that its host was configured with; empty when it was not configured to its end.
+	// KeyHash identifies the key in the host's configuration; empty if the configuration was not completed.
 	KeyHash string
-	// Version is the operator's that has configured it last; empty when it was not configured to its end.
+	// Version is the version of the operator that last configured the host; empty if the configuration was not
+	// completed.
 	Version string
-	// Ready is true when the node works and takes pods as far as the operator is concerned.
+	// Ready is true while the node works and the operator lets the node accept pods.
 	Ready bool
-	// Changing is true while the operator changes something on its host and has made it unschedulable for that.
+	// Changing is true while the operator changes the host and has cordoned the Node for the change.
 	Changing bool
 }
 
 // KeyChange holds the facts about the key that hosts must accept.
 type KeyChange struct {
-	// Present and Previous are hashes of public keys. Previous is empty when the administrator has given none.
+	// Present and Previous are hashes of public keys. Previous is empty if the administrator has provided none.
 	Present, Previous string
-	// Known is for how long the present key has been known.
+	// Known is the time since the operator first read the current key.
 	Known time.Duration
-	// UserData is true when new Machines accept the present key.
+	// UserData is true if new Machines accept the current key.
 	UserData bool
 }
 
-// Replacements lists the Machines to delete, so that their MachineSets make others. A Machine is in one list at most.
+// Replacements lists the Machines to delete, so that their MachineSets create new ones. A Machine is in at most one
+// list.
 type Replacements struct {
-	// Candidates may go, in this order, as soon as their nodes may be disturbed.
+	// Candidates may be replaced, in this order, as soon as their nodes may be disrupted.
 	Candidates []Candidate
-	// Waiting are to go as well, but not yet.
+	// Waiting must be replaced as well, but not yet.
 	Waiting []Waiting
-	// Left will not be replaced by the operator, though their hosts have another key, with the reason in words.
+	// Left are Machines that the operator does not replace although their hosts have another key, with the reasons.
 	Left map[string]string
 }
 
@@ -104,23 +106,22 @@ type Replacements struct {
 type Candidate struct {
 	// Machine and Set are names.
 	Machine, Set string
-	// Cause is CauseUpgrade or CauseKeyChange. One that has both is replaced once.
+	// Cause is CauseUpgrade or CauseKeyChange. A Machine with both causes is replaced once.
 	Cause v1alpha1.DisruptionCause
 }
 
-// Waiting is a Machine that cannot be replaced yet, with the check that keeps it and the reason in words.
+// Waiting is a Machine that cannot be replaced yet, with the failed check and the reason.
 type Waiting struct {
 	Candidate
 	Check, Message string
 }
 
-// Next decides which Machines to replace because their hosts were configured with another key, or by another version of
-// the operator, and therefore differ from their spec. disruption.Allow decides whether their nodes may be disturbed
-// now; Next decides whether deleting a Machine would bring another one that works: none is deleted whose successor would
-// be refused. A Machine that was never configured
-// is never replaced, because its user data may be at work. While a Machine of a MachineSet has failed, none of that set
-// is replaced: it may be the replacement of the last one, and the next could fail too, one after another until none is
-// left.
+// Next decides which Machines to replace because their hosts were configured with another key, or by another version
+// of the operator, and therefore differ from the spec. disruption.Allow decides whether the nodes may be disrupted
+// now; Next decides whether deleting a Machine would result in another working Machine. No Machine is deleted if the
+// successor would be refused. A Machine that was never configured is never replaced, because the user data may still
+// be running. While a Machine of a MachineSet has failed, no Machine of that set is replaced: the failed Machine may
+// be the last replacement, and the next could fail too, until no Machine is left.
 func Next(fleet Fleet, version string, change KeyChange) Replacements {
 	s := subject{fleet: fleet, version: version, change: change, nodes: map[string]Node{}, sets: map[string]MachineSet{}}
 	for _, node := range fleet.Nodes {
@@ -167,12 +168,12 @@ type subject struct {
 	change  KeyChange
 	nodes   map[string]Node
 	sets    map[string]MachineSet
-	// machine is the one that is decided on.
+	// machine is the subject of the current decision.
 	machine Machine
 }
 
-// cause is why a Machine is to be replaced; empty when it is not. A Machine that goes anyway is not outdated; one that
-// has failed is for whoever repairs it.
+// cause returns the reason for replacing a Machine; empty if there is none. A Machine that is being deleted anyway is
+// not outdated. A failed Machine is left to its repair.
 func (s subject) cause(m Machine) v1alpha1.DisruptionCause {
 	set, known := s.sets[m.Set]
 	switch {
@@ -186,15 +187,15 @@ func (s subject) cause(m Machine) v1alpha1.DisruptionCause {
 	return ""
 }
 
-// otherVersion reports whether a Machine's host was configured by another version of the operator, and is to be
-// replaced for it. That the version differs is not enough: where nothing else does, only the annotation is brought up
-// to date. R-146
+// otherVersion reports whether a Machine's host was configured by another version of the operator and must be
+// replaced for this reason. A different version alone is not enough: if nothing else differs, only the annotation is
+// updated. R-146
 func (s subject) otherVersion(m Machine) bool {
 	version := s.nodes[m.Node].Version
 	return m.Awaits && s.version != "" && version != "" && version != s.version
 }
 
-// otherKey reports whether a Machine's host was configured, and with another key. R-030
+// otherKey reports whether a Machine's host was configured with another key. R-030
 func (s subject) otherKey(m Machine) bool {
 	hash := s.nodes[m.Node].KeyHash
 	return hash != "" && hash != s.change.Present
@@ -202,7 +203,7 @@ func (s subject) otherKey(m Machine) bool {
 
 func going(m Machine) bool { return m.Deleting || m.Phase == machinev1beta1.PhaseDeleting }
 
-// staysBecause says why an outdated Machine is not replaced by the operator; empty when it is.
+// staysBecause returns the reason why the operator does not replace an outdated Machine; empty if it does.
 func (s subject) staysBecause(m Machine) string {
 	set, known := s.sets[m.Set]
 	switch {
@@ -218,8 +219,7 @@ func (s subject) staysBecause(m Machine) string {
 	return ""
 }
 
-// byTurn sorts Machines by whose turn it is. One whose Node does not work goes first: its loss takes nothing from the
-// cluster.
+// byTurn sorts Machines by priority. A Machine without a working Node is first, because its loss removes no capacity.
 func (s subject) byTurn(a, b Machine) int {
 	rank := func(m Machine) int {
 		if s.nodes[m.Node].Ready {
@@ -230,7 +230,7 @@ func (s subject) byTurn(a, b Machine) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 }
 
-// doesNotRun finds a Machine that the Machine API is still at work on.
+// doesNotRun detects a Machine that the Machine API still works on.
 func doesNotRun(s subject) string {
 	if s.machine.Phase == machinev1beta1.PhaseRunning {
 		return ""
@@ -238,8 +238,8 @@ func doesNotRun(s subject) string {
 	return fmt.Sprintf("Machine %s does not run yet: its phase is %q.", s.machine.Name, s.machine.Phase)
 }
 
-// userDataOutdated keeps Machines that would be followed by one which does not accept the key. Where the key comes from
-// elsewhere, the host accepts the present one, and so will the next.
+// userDataOutdated keeps a Machine if the successor would not accept the key. If the key comes from another source,
+// the host accepts the current key, and so does the successor.
 func userDataOutdated(s subject) string {
 	if s.change.UserData || s.sets[s.machine.Set].OwnKey {
 		return ""
@@ -247,8 +247,8 @@ func userDataOutdated(s subject) string {
 	return "The user data does not have the current key yet: a new Machine would not accept it."
 }
 
-// mayTakeKeyInPlace finds a Machine whose host may yet take the key without being replaced, where that is the only
-// reason to replace it.
+// mayTakeKeyInPlace detects a host that may still accept the key without a replacement of the Machine, if the key is
+// the only reason for the replacement.
 func mayTakeKeyInPlace(s subject) string {
 	if s.otherVersion(s.machine) || s.change.Known >= InPlaceWait {
 		return ""
@@ -263,8 +263,8 @@ func mayTakeKeyInPlace(s subject) string {
 	return fmt.Sprintf("Machine %s is not replaced until the operator has known the key for %s: %s.", s.machine.Name, InPlaceWait, why)
 }
 
-// nodeIsChanged finds a Machine whose host the operator is at work on. It is not where it waits for another host, or
-// where the host has refused its key: what it began there does not come to an end in place.
+// nodeIsChanged detects a host that the operator is changing. This does not apply if the Machine awaits a new host or
+// the host has refused the key: the started change cannot complete on this host.
 func nodeIsChanged(s subject) string {
 	if !s.nodes[s.machine.Node].Changing || s.machine.Refused || s.otherVersion(s.machine) {
 		return ""
@@ -272,7 +272,7 @@ func nodeIsChanged(s subject) string {
 	return fmt.Sprintf("Node %s is being changed.", s.machine.Node)
 }
 
-// setShrinks finds a MachineSet that would not make another Machine.
+// setShrinks detects a MachineSet that would not create another Machine.
 func setShrinks(s subject) string {
 	set := s.sets[s.machine.Set]
 	if set.Machines <= set.Replicas {
@@ -287,7 +287,7 @@ func setShrinks(s subject) string {
 	return message
 }
 
-// machineHasFailed finds a Machine of the same MachineSet that the Machine API gave up.
+// machineHasFailed detects a failed Machine of the same MachineSet.
 func machineHasFailed(s subject) string {
 	for _, m := range s.fleet.Machines {
 		if m.Set == s.machine.Set && m.Phase == machinev1beta1.PhaseFailed && !m.Ignored {

@@ -13,8 +13,8 @@ const (
 	oldVersion, newVersion = "11.0.0-abc1234", "12.0.0"
 )
 
-// fleetOf returns a MachineSet "set" with Machines that run, whose Nodes work with the old key, which the hosts have
-// refused to exchange.
+// fleetOf returns a MachineSet "set" with running Machines. Their Nodes work with the old key, and the hosts have
+// refused the new key.
 func fleetOf(names ...string) Fleet {
 	fleet := Fleet{Sets: []MachineSet{{Name: "set", Replicas: len(names), Machines: len(names)}}}
 	for _, name := range names {
@@ -25,8 +25,8 @@ func fleetOf(names ...string) Fleet {
 	return fleet
 }
 
-// upgraded is such a MachineSet whose hosts have the present key and were configured by another version, to be replaced
-// for that.
+// upgraded returns such a MachineSet with the current key on the hosts, which another version configured and which
+// must be replaced for this reason.
 func upgraded(names ...string) Fleet {
 	fleet := fleetOf(names...)
 	for i := range names {
@@ -43,9 +43,9 @@ func TestNextReplacements(t *testing.T) {
 	for name, test := range map[string]struct {
 		fleet  Fleet
 		change func(f *Fleet, k *KeyChange)
-		want   string // the Machines that may go, by turn
-		waits  string // the check that keeps the first of those that wait
-		left   string // a Machine that is left
+		want   string // the candidates, by priority
+		waits  string // the failed check of the first waiting Machine
+		left   string // a Machine that is not replaced
 	}{
 		"all, by name": {fleet: fleetOf("b", "a", "c"), want: "a b c"},
 		"the only one of its set, for nobody else could do it without a gap": {fleet: fleetOf("a"), want: "a"},

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// clockLimit is how far a host's clock may be off when the host becomes a node. Kubernetes dates a certificate back by
-	// five minutes: on a host whose clock is further behind, a new certificate is not valid yet. A clock that is ahead ends
-	// certificates and tokens early, and gives the node's logs and events wrong times.
+	// clockLimit is the maximum difference between a host's clock and the operator's clock when the host becomes a
+	// node. Kubernetes backdates a certificate by five minutes: on a host that is further behind, a new certificate
+	// is not valid yet. A clock that is ahead ends certificates and tokens early, and gives the node's logs and
+	// events wrong times.
 	clockLimit = 5 * time.Minute
-	// clockAdviceLimit is how far a host's clock may be off without advice. Time synchronization keeps a clock within
-	// seconds.
+	// clockAdviceLimit is the maximum difference without advice. Time synchronization keeps a clock within seconds.
 	clockAdviceLimit = time.Minute
 )
 
-// ClockRemedy is what an administrator does about a wrong clock.
+// ClockRemedy is the remedy for a wrong clock.
 const ClockRemedy = "Correct the clock and enable time synchronization on the host: w32tm /query /status shows the time source. " +
 	"A virtual machine may have its time from a hypervisor whose hardware clock shows local time."
 
-// ClockReading is the time that a host has reported, with the operator's time before and after it asked for that. The
-// zero value is no reading.
+// ClockReading is the time that a host has reported, with the operator's time before and after the request. The zero
+// value is no reading.
 type ClockReading struct {
 	Host, Asked, Answered time.Time
 }
 
-// Skew returns how far the host's clock is ahead of the operator's, negative when it is behind. The host may have read
-// its clock at any moment of the call, so this is the least difference that explains the reading.
+// Skew returns the lead of the host's clock over the operator's clock, negative if the host is behind. The host may
+// have read its clock at any moment of the call, so this is the smallest difference that explains the reading.
 func (r ClockReading) Skew() time.Duration {
 	switch {
 	case r.Host.IsZero():
@@ -54,8 +54,8 @@ func SupportClock(reading ClockReading) policy.Decision {
 	}
 }
 
-// ClockAdvice returns what an administrator should know about the clock of a host that is a node, as the second half of a
-// sentence; empty when the clock is right.
+// ClockAdvice returns advice for an administrator about the clock of a host that is a node, as the second half of a
+// sentence; empty if the clock is right.
 func ClockAdvice(reading ClockReading) string {
 	if reading.Skew().Abs() <= clockAdviceLimit {
 		return ""
@@ -63,7 +63,7 @@ func ClockAdvice(reading ClockReading) string {
 	return "the " + reading.describe() + " " + ClockRemedy
 }
 
-// describe has both times, and the difference. It follows an article.
+// describe returns both times and the difference, to be used after an article.
 func (r ClockReading) describe() string {
 	const form = "2006-01-02 15:04:05 UTC"
 	skew, other, where := r.Skew(), r.Answered, "ahead"
@@ -74,7 +74,7 @@ func (r ClockReading) describe() string {
 		r.Host.UTC().Format(form), other.UTC().Format(form), roughly(skew.Abs()), where)
 }
 
-// roughly writes a difference between two clocks for people.
+// roughly formats a difference between two clocks for messages.
 func roughly(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d >= 2*day {

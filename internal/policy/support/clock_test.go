@@ -11,7 +11,7 @@ import (
 func TestTheClockOfAHost(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for sentence, c := range map[string]struct {
-		host    time.Duration // since the operator asked
+		host    time.Duration // since the operator's request
 		took    time.Duration
 		refused bool
 		advice  string // "": none

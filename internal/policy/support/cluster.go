@@ -12,16 +12,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// clusterSubject is a cluster, and the line of the operator that is to serve it.
+// clusterSubject is a cluster, and the operator's release line for it.
 type clusterSubject struct {
 	nodespec.Cluster
 	line ReleaseLine
-	// version is nil when the cluster's is none.
+	// version is nil if the cluster has no valid version.
 	version *version.Version
 }
 
 // SupportCluster decides whether hosts can be nodes of the cluster at all, with an operator of this line. It needs no
-// host, and is called before any is contacted.
+// host, and is called before any host is contacted.
 func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) policy.Decision {
 	allowed := fmt.Sprintf("OpenShift %s on platform %s with OVN-Kubernetes and hybrid networking is supported.",
 		cluster.Version, cluster.Platform)
@@ -40,7 +40,7 @@ func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) policy.Decision
 	})
 }
 
-// clusterFloor holds for every release of the operator, whatever range it serves.
+// clusterFloor applies to every release of the operator, regardless of the supported range.
 func clusterFloor(s clusterSubject) string {
 	switch {
 	case s.version == nil:
@@ -53,8 +53,8 @@ func clusterFloor(s clusterSubject) string {
 	return ""
 }
 
-// clusterVersion wants the very minor version of the line: in an older cluster the kubelets would be newer than the API
-// server, which Kubernetes does not allow, and in a newer one nothing was tested.
+// clusterVersion requires exactly the minor version of the line: in an older cluster the kubelets would be newer than
+// the API server, which Kubernetes does not allow, and newer clusters are not tested.
 func clusterVersion(s clusterSubject) string {
 	served := version.MustParseGeneric(s.line.Cluster)
 	step := "Upgrade the cluster, or install the release of the operator that is for it."
@@ -68,8 +68,9 @@ func clusterVersion(s clusterSubject) string {
 		s.Version, s.line.Operator, s.line.Cluster, s.line.Kubernetes, step)
 }
 
-// clusterPatch wants the least patch version of the line, of a cluster that has its minor version. A pre-release counts
-// as the version that it leads to. Releases of OKD have no patch version: they count up behind it, as 5.0.0-okd-scos.3.
+// clusterPatch requires the minimum patch version of the line, for a cluster with the line's minor version. A
+// pre-release counts as the version that follows it. OKD releases have no patch version: the counter is in the
+// pre-release part, as in 5.0.0-okd-scos.3.
 func clusterPatch(s clusterSubject) string {
 	if s.version.Patch() >= version.MustParseSemantic(s.line.LeastCluster).Patch() || strings.Contains(s.version.PreRelease(), "okd-") {
 		return ""
@@ -119,22 +120,22 @@ func customVXLANPort(s clusterSubject) string {
 		s.Platform, patchOverlay("null"), patchOverlay(overlay(s.Network.HybridClusterNetworks, true)))
 }
 
-// patchOverlay returns the command that sets the hybrid overlay. The network operator turns an overlay on and off, and
-// refuses another change of it. Source: isOVNKubernetesChangeSafe of cluster-network-operator, pkg/network.
+// patchOverlay returns the command that sets the hybrid overlay. The network operator enables and disables an
+// overlay, and refuses any other change. Source: isOVNKubernetesChangeSafe of cluster-network-operator, pkg/network.
 func patchOverlay(value string) string {
 	return `oc patch networks.operator.openshift.io cluster --type=merge -p '{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":` +
 		value + `}}}}'`
 }
 
-// Values that OpenShift's documentation uses for the hybrid overlay.
+// Values from OpenShift's documentation of the hybrid overlay.
 const (
 	exampleOverlayNetwork = "10.132.0.0/14"
 	exampleOverlayPrefix  = 23
 	exampleVXLANPort      = 9898
 )
 
-// overlay returns a configuration of the hybrid overlay: with the network that the cluster has for it, if there is one,
-// and a VXLAN port where that is needed.
+// overlay returns a configuration of the hybrid overlay: with the cluster's network for it, if there is one, and a
+// VXLAN port if needed.
 func overlay(networks []string, withPort bool) string {
 	network := exampleOverlayNetwork
 	if len(networks) == 1 {

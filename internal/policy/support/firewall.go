@@ -13,8 +13,8 @@ import (
 const FirewallRemedy = "Add inbound rules for all profiles to that policy: TCP 22 for the operator, TCP 9182, 10250 and 10256 for the cluster. " +
 	"Or let the policy apply local firewall rules. On the host, gpupdate applies a changed policy."
 
-// SupportFirewall decides whether a host may become a node with the group policy of its firewall. The creation of the pod
-// network can move the host's adapter to another profile.
+// SupportFirewall decides whether a host with its group policy for the firewall may become a node. The creation of
+// the pod network can move the host's adapter to another profile.
 func SupportFirewall(system host.SystemInfo) policy.Decision {
 	var blocked []string
 	for _, profile := range host.Profiles() {

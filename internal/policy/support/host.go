@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// HostRemedy is what an administrator does about a host that is not supported.
+// HostRemedy is the remedy for a host that is not supported.
 const HostRemedy = "Use a supported Windows version and network, or remove the host from its source."
 
 type hostSubject struct {
@@ -34,7 +34,7 @@ func (s hostSubject) release() (WindowsRelease, bool) {
 }
 
 // SupportHost decides whether a host can be a node of the cluster, with an operator of this line. A host is not
-// supported where the cluster is not, so the answer is complete; the message is then that of SupportCluster.
+// supported if the cluster is not; the message is then the message of SupportCluster.
 func (line ReleaseLine) SupportHost(system host.SystemInfo, cluster nodespec.Cluster) policy.Decision {
 	if decision := line.SupportCluster(cluster); !decision.Allowed {
 		return decision
@@ -57,7 +57,7 @@ func architecture(s hostSubject) string {
 	return fmt.Sprintf("The host's architecture is %q; only amd64 is supported.", s.system.Architecture)
 }
 
-// serverEdition refuses Windows for desktops, some of whose builds have the numbers of server builds.
+// serverEdition refuses Windows for desktops, because some desktop builds have the numbers of server builds.
 func serverEdition(s hostSubject) string {
 	if strings.HasPrefix(s.system.Edition, "Server") {
 		return ""
@@ -66,7 +66,8 @@ func serverEdition(s hostSubject) string {
 		s.system.Product, s.build(), s.system.Edition, s.cluster.Platform)
 }
 
-// windowsVersion names what the platform supports. Semi-annual releases are not among it: all are out of support.
+// windowsVersion requires a Windows release that the platform supports. Semi-annual releases are not included: all
+// are out of support.
 func windowsVersion(s hostSubject) string {
 	platform, _ := platformNamed(s.cluster.Platform)
 	if release, ok := s.release(); ok && slices.Contains(platform.Windows, release.Name) {
@@ -106,8 +107,8 @@ func vxlanPort(s hostSubject) string {
 		s.system.Product, s.build(), s.cluster.Platform, *s.cluster.Network.VXLANPort, policy.Enumerate(able))
 }
 
-// Advise returns what is known to be wrong with a host's build, with which it can be a node all the same; empty for
-// nothing. The build has the form 10.0.20348.2582.
+// Advise returns a known fault of a host's build that does not prevent the host from being a node; empty if there is
+// none. The build has the form 10.0.20348.2582.
 func Advise(build string) string {
 	dot := strings.LastIndexByte(build, '.')
 	if dot < 0 {

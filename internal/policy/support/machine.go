@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// MachineSuffix is how many characters a MachineSet adds to its own name for that of a Machine: a hyphen and five
-// others.
+// MachineSuffix is the number of characters that a MachineSet appends to its own name for the name of a Machine: a
+// hyphen and five more.
 const MachineSuffix = 6
 
 type machineSubject struct {
@@ -36,7 +36,7 @@ func machinePlatform(s machineSubject) string {
 	return fmt.Sprintf("Windows Machines are not supported on platform %s. List the host in the ConfigMap windows-instances instead.", s.cluster.Platform)
 }
 
-// machineName refuses what Windows would cut off: its computer name has at most 15 characters.
+// machineName refuses a name that Windows would truncate: a computer name has at most 15 characters.
 func machineName(s machineSubject) string {
 	limit := s.platform.MachineNameLimit
 	if limit == 0 || len(s.name) <= limit {

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// The builds that the guides speak of, and Windows Server 2025, which came after them.
+// The builds named in the guides, and Windows Server 2025, which was released later.
 var builds = []struct {
 	product, version string
 	revision         int
@@ -31,7 +31,7 @@ var builds = []struct {
 	{"Windows Server 2025 with KB5066835", "10.0.26100", 6899},
 }
 
-// Answers, in the order of builds.
+// Results, in the order of builds.
 const (
 	yes    = ""
 	never  = "WindowsVersion"
@@ -39,7 +39,7 @@ const (
 	vxlan  = "VXLANPort"
 )
 
-// The rows are the guides' tables, written out here by hand and not taken from Platforms().
+// The rows are the tables of the guides, written by hand and not derived from Platforms().
 // D-2, D-8, L-07, L-28
 func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 	both := [...]string{never, yes, yes, yes, yes, yes, yes, never, never, update, update, update, yes,
@@ -53,7 +53,7 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 		customPort bool
 		answers    [17]string
 	}{
-		// The usual port.
+		// The standard port.
 		{"AWS", false, both},
 		{"Azure", false, both},
 		{"GCP", false, only2022},
@@ -64,7 +64,7 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 		{"AWS", true, customPort},
 		{"Azure", true, customPort},
 		{"GCP", true, only2022},
-		{"VSphere", true, only2022}, // the usual port is refused before
+		{"VSphere", true, only2022}, // an earlier check refuses the standard port
 		{"Nutanix", true, only2022},
 		{"None", true, customPort},
 		{"BareMetal", true, customPort},
@@ -91,8 +91,8 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 	}
 }
 
-// Hosts that users bring can be nodes on each platform, whoever made its infrastructure: the cluster does not tell.
-// Machines cannot everywhere.
+// User-provided hosts can be nodes on each platform, regardless of the origin of the infrastructure, which the
+// cluster does not reveal. Machines are not supported everywhere.
 func TestPlatforms(t *testing.T) {
 	for _, row := range []struct {
 		platform        string

@@ -11,14 +11,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// SupportNode decides whether a new host with the Windows of a node would be supported. A kubelet reports the build with
-// its revision as the kernel version: 10.0.20348.681. A node without such a report counts as supported.
+// SupportNode decides whether a new host with the Windows build of a node would be supported. A kubelet reports the
+// build with its revision as the kernel version: 10.0.20348.681. A node without such a report counts as supported.
 func (line ReleaseLine) SupportNode(info corev1.NodeSystemInfo, cluster nodespec.Cluster) policy.Decision {
 	return line.SupportBuild(info.OSImage, info.KernelVersion, cluster)
 }
 
-// SupportBuild decides whether a new host with a build of Windows Server would be supported. A text that is not a build
-// counts as supported.
+// SupportBuild decides whether a new host with a build of Windows Server would be supported. A text that is not a
+// build counts as supported.
 func (line ReleaseLine) SupportBuild(product, build string, cluster nodespec.Cluster) policy.Decision {
 	system, ok := parseBuild(build)
 	if !ok {
@@ -34,7 +34,7 @@ func IsBuild(text string) bool {
 	return ok
 }
 
-// parseBuild returns the system that a build of Windows Server for amd64 describes.
+// parseBuild returns the system for a build of Windows Server on amd64.
 func parseBuild(build string) (host.SystemInfo, bool) {
 	parts := strings.Split(build, ".")
 	if len(parts) != 4 {

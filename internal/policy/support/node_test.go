@@ -17,7 +17,7 @@ func TestANodesBuildIsJudgedLikeThatOfANewHost(t *testing.T) {
 		"Windows Server 2019 of the first guide": {"10.0.17763.1457", "AWS", ""},
 		"Windows Server 2019 on vSphere":         {"10.0.17763.1457", "VSphere", "not supported on platform VSphere"},
 		"a semi-annual release":                  {"10.0.19042.1706", "AWS", "10.0.19042.1706"},
-		// What is not a build with a revision proves nothing.
+		// A text other than a build with a revision proves nothing.
 		"no report":                              {"", "AWS", ""},
 		"a build without its revision":           {"10.0.20348", "AWS", ""},
 		"the form that Docker reports":           {"10.0 17763 (17763.1.amd64fre.rs5_release.180914-1434)", "AWS", ""},

@@ -1,5 +1,5 @@
-// Package support owns what the operator supports: platforms, releases of Windows, versions and networks of clusters,
-// names of Machines. It decides only by the facts of a cluster or a host, never by other instances.
+// Package support defines the supported platforms, releases of Windows, versions and networks of clusters, and names
+// of Machines. Its decisions depend only on the facts of a cluster or a host, never on other instances.
 package support
 
 import (
@@ -8,23 +8,23 @@ import (
 
 // Platform holds the requirements of a platform for a cluster and its Windows nodes.
 type Platform struct {
-	// Name is the platform type that the Infrastructure object has; Title is what people call it.
+	// Name is the platform type in the Infrastructure object; Title is the common name.
 	Name, Title string
-	// Windows are the names of the Windows releases that can be nodes there.
+	// Windows are the names of the Windows releases that can be nodes on the platform.
 	Windows []string
-	// Machines reports whether Windows nodes can come from MachineSets. Hosts that users bring themselves can be nodes
-	// everywhere.
+	// Machines reports whether Windows nodes can come from MachineSets. User-provided hosts can be nodes on every
+	// platform.
 	Machines bool
-	// MachineNameLimit is how many characters the name of a Windows Machine may have; 0 is no limit.
+	// MachineNameLimit is the maximum length of the name of a Windows Machine in characters; 0 means no limit.
 	MachineNameLimit int
-	// CustomVXLANPort reports whether the hybrid overlay must have a VXLAN port of its own.
+	// CustomVXLANPort reports whether the hybrid overlay must have a custom VXLAN port.
 	CustomVXLANPort bool
 }
 
-// Platforms returns the platforms that Windows nodes are supported on. Sources: the tables of the guides for OpenShift
-// 4.6, 4.8 and 4.12, of which the newest counts. Windows Server 2025 and Nutanix are in later guides only: 2025
-// wherever 2022 is; Nutanix with these two, without a limit of names: the MachineSets there are named
-// <infrastructure>-windows-worker-<zone>.
+// Platforms returns the platforms that Windows nodes are supported on. Sources: the tables of the guides for
+// OpenShift 4.6, 4.8 and 4.12; the newest table applies. Windows Server 2025 and Nutanix are in later guides only:
+// 2025 on every platform that supports 2022; Nutanix with these two, without a limit of names: the MachineSets there
+// are named <infrastructure>-windows-worker-<zone>.
 func Platforms() []Platform {
 	return []Platform{
 		{Name: "AWS", Title: "Amazon Web Services", Windows: []string{server2019, server2022, server2025}, Machines: true},
@@ -47,33 +47,33 @@ const (
 
 // WindowsRelease is a release of Windows Server that can be a node.
 type WindowsRelease struct {
-	// Name is its name, Version what Windows itself tells: "10.0.20348".
+	// Name is the product name, and Version the version that Windows reports: "10.0.20348".
 	Name, Version string
-	// LeastRevision is the oldest update with which a new host is accepted: the number behind the version in a build. There
-	// is no newest one.
+	// LeastRevision is the oldest update accepted on a new host: the number behind the version in a build. There is
+	// no newest one.
 	LeastRevision int
 	// LeastUpdate is the Microsoft article about that update.
 	LeastUpdate string
 	// Advisories are ranges of updates with known faults.
 	Advisories []Advisory
-	// CustomVXLANPort reports whether its host network can use another VXLAN port than 4789.
+	// CustomVXLANPort reports whether the host network supports a VXLAN port other than 4789.
 	CustomVXLANPort bool
 }
 
-// Advisory is a fault of some updates of a release of Windows, with which a host can be a node all the same.
+// Advisory is a fault in some updates of a Windows release that does not prevent a host from being a node.
 type Advisory struct {
-	// From is the first revision with the fault, Before the first without it again.
+	// From is the first revision with the fault, and Before the first revision with the fix.
 	From, Before int
-	// Fault says what does not work, and Mended is the Microsoft article about the update Before.
+	// Fault describes the fault, and Mended is the Microsoft article about the update Before.
 	Fault, Mended string
 }
 
 // WindowsReleases returns the releases that can be nodes on some platform, the oldest first. Sources: KB5012637 for
 // Windows Server 2022. Windows Server 2019 has direct server return since an update of August 2020, and loses packets
-// with it until KB4586793 of November 2020 (github.com/microsoft/Windows-Containers, issue 19); the guides for OpenShift
-// 4.6 prescribed older builds, so these are accepted with advice. Windows Server 2025 has working overlay networks since
-// October 2025 (github.com/rancher/rancher, issue 50915). Pods of Windows Server 2022 lost their networks from July to
-// October 2024 (github.com/microsoft/Windows-Containers, issue 516).
+// with it until KB4586793 of November 2020 (github.com/microsoft/Windows-Containers, issue 19); the guides for
+// OpenShift 4.6 prescribed older builds, so these are accepted with advice. Windows Server 2025 has working overlay
+// networks since October 2025 (github.com/rancher/rancher, issue 50915). Pods of Windows Server 2022 lost their
+// networks from July to October 2024 (github.com/microsoft/Windows-Containers, issue 516).
 func WindowsReleases() []WindowsRelease {
 	return []WindowsRelease{
 		{Name: server2019, Version: "10.0.17763", Advisories: []Advisory{{
@@ -87,32 +87,31 @@ func WindowsReleases() []WindowsRelease {
 	}
 }
 
-// ReleaseLine describes the clusters that a major version of the operator serves.
+// ReleaseLine describes the clusters that a major version of the operator supports.
 type ReleaseLine struct {
 	// Operator is the operator's major version.
 	Operator int
-	// Cluster is the minor version of OpenShift: "5.0". Kubernetes is the version in it, and that of the kubelets that the
-	// operator brings.
+	// Cluster is the minor version of OpenShift: "5.0". Kubernetes is the Kubernetes version of that OpenShift
+	// version and of the kubelets that the operator installs.
 	Cluster, Kubernetes string
-	// LeastCluster is the first patch version of Cluster that has everything which the operator needs: "5.0.3".
-	// LeastKubernetes is the version of Kubernetes in it, by which the Operator Lifecycle Manager decides: "1.36.2".
+	// LeastCluster is the first patch version of Cluster that meets all requirements of the operator: "5.0.3".
+	// LeastKubernetes is its version of Kubernetes, which the Operator Lifecycle Manager checks: "1.36.2".
 	LeastCluster, LeastKubernetes string
 }
 
-// ReleaseLines returns the lines of this operator, the oldest first; a release of the operator belongs to the last one.
-// So does a build that is no release, whatever its version: the clusters that it serves depend on its kubelet, not on
-// its name.
+// ReleaseLines returns the lines of this operator, the oldest first. Releases of the operator belong to the last
+// line. The same applies to builds that are no releases, regardless of their version: the supported clusters depend
+// on the kubelet, not on the name of the build.
 func ReleaseLines() []ReleaseLine {
 	return []ReleaseLine{
 		{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.0", LeastKubernetes: "1.36.0"},
 	}
 }
 
-// ClusterFloor is the version of OpenShift below which there is no support for Windows nodes in any release of the
-// operator.
+// ClusterFloor is the minimum version of OpenShift that any release of the operator supports for Windows nodes.
 const ClusterFloor = "4.6.8"
 
-// CurrentLine returns the line that this operator is of.
+// CurrentLine returns the line of this operator.
 func CurrentLine() ReleaseLine {
 	lines := ReleaseLines()
 	return lines[len(lines)-1]
@@ -127,7 +126,7 @@ func platformNamed(name string) (Platform, bool) {
 	return Platform{}, false
 }
 
-// String returns the release's name with the builds that are supported of it.
+// String returns the release's name with its supported builds.
 func (r WindowsRelease) String() string {
 	if r.LeastRevision == 0 {
 		return fmt.Sprintf("%s (%s)", r.Name, r.Version)

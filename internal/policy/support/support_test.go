@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// supported returns a cluster without fault; on vSphere that means a custom VXLAN port.
+// supported returns a cluster without faults; on vSphere this includes a custom VXLAN port.
 func supported(platform string) nodespec.Cluster {
 	c := nodespec.Cluster{Platform: platform, Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes",
 		HybridOverlay: true}}
@@ -41,7 +41,7 @@ func windows(product, version string, revision int) host.SystemInfo {
 		Architecture: "amd64"}
 }
 
-// expectation is what a decision is to say: nothing but "allowed" when check is empty.
+// expectation is the expected result of a decision. If check is empty, the decision must be "allowed".
 type expectation struct {
 	check, reason string
 	says          []string
@@ -129,7 +129,7 @@ func TestSupportCluster(t *testing.T) {
 	}
 }
 
-// the lines of the guides, each with the cluster that it is for and one that it is not for.
+// the lines of the guides, each with a supported cluster and an unsupported one.
 func TestAReleaseLineServesItsMinorVersionAndNoOther(t *testing.T) {
 	guides := []struct {
 		operator      int
@@ -164,7 +164,7 @@ func TestAReleaseLineServesItsMinorVersionAndNoOther(t *testing.T) {
 	})
 }
 
-// the guide's case, 7.1.0 on OpenShift 4.12, and that of a release to come.
+// the guide's case, 7.1.0 on OpenShift 4.12, and the case of a future release.
 func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
 	guide := ReleaseLine{Operator: 7, Cluster: "4.12", Kubernetes: "1.25", LeastCluster: "4.12.3",
 		LeastKubernetes: "1.25.4"}

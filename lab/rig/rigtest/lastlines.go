@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// mostLines are enough to see how an operator started and what it did last.
+	// mostLines suffices for the start of an operator and its last actions.
 	mostLines = 80
-	// longestLine cuts the traces of errors.
+	// longestLine is the limit for truncating the traces of errors.
 	longestLine = 500
 )
 
-// lastLines keep what was logged last, for a test that fails on another machine: nothing else is left of its operator
-// there.
+// lastLines keeps the end of the log for a test that fails on another machine, where nothing else remains of the
+// operator.
 type lastLines struct {
 	mu      sync.Mutex
 	lines   []string
 	dropped int
 }
 
-// logger logs into the lines.
+// logger returns a logger that appends to the lines.
 func (l *lastLines) logger() logr.Logger {
 	return funcr.New(l.add, funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000"})
 }
@@ -41,7 +41,7 @@ func (l *lastLines) add(prefix, line string) {
 	}
 }
 
-// String returns the lines, and says how many came before them.
+// String returns the lines, and the number of earlier lines.
 func (l *lastLines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

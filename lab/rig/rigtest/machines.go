@@ -26,9 +26,9 @@ type machineVersion struct {
 	resourceVersion string
 }
 
-// OtherMachines labels one Machine of the control plane as Windows, and creates a Machine of a Linux worker. The function
-// that it returns checks that nothing has written to any Machine that is no Windows worker since then. The rig needs at
-// least two LinuxNodes.
+// OtherMachines labels one Machine of the control plane as Windows, and creates a Machine of a Linux worker. The
+// returned function checks that no Machine other than Windows workers was changed since then. The rig needs at least
+// two LinuxNodes.
 func OtherMachines(t *testing.T, r *rig.Rig) (unchanged func(t *testing.T)) {
 	t.Helper()
 	must := func(err error) {

@@ -9,10 +9,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// version is the operator's in the payloads of tests.
+// version is the version of the operator in the payloads of tests.
 const version = "1.0.0-lab"
 
-// Payload is one that tests share. It is made when a test first asks for it.
+// Payload is a payload shared by tests. The first use generates it.
 type Payload struct {
 	agent   string
 	options payload.Options
@@ -21,13 +21,13 @@ type Payload struct {
 	err     error
 }
 
-// NewPayload returns a payload with an agent, by the path of its program; without one its agent is made up, as the
-// other programs are.
+// NewPayload returns a payload with the agent at the given path; with "", the agent is a placeholder like the other
+// programs.
 func NewPayload(agent string, options payload.Options) *Payload {
 	return &Payload{agent: agent, options: options}
 }
 
-// Directory is where the payload lies. It ends the test when it cannot be made.
+// Directory returns the directory of the payload, and fails the test if the payload cannot be generated.
 func (p *Payload) Directory(t testing.TB) string {
 	t.Helper()
 	p.once.Do(p.generate)
@@ -43,7 +43,7 @@ func (p *Payload) generate() {
 	}
 }
 
-// Remove takes the payload away if a test asked for it. It returns 1 and says why if that fails, else 0.
+// Remove deletes the payload if a test has used it. It returns 1 and prints the error on failure, else 0.
 func (p *Payload) Remove() int {
 	if p.dir == "" {
 		return 0

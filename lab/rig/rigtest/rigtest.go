@@ -1,4 +1,4 @@
-// Package rigtest gives the end-to-end tests of a package their labs:
+// Package rigtest provides labs for the end-to-end tests of a package:
 //
 //	var (
 //		shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
@@ -31,15 +31,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Patience is how long a test waits for what takes some seconds. It is long: only a test that fails waits so long, and
-// a busy machine must not make one fail.
+// Patience is the timeout for operations that take some seconds. It is long: only a failing test waits for so long,
+// and a busy machine must not fail a test.
 const Patience = 3 * time.Minute
 
-// logVariable names the file into which operators of tests log all that they do. Without it, a test that fails has the
-// last lines of its own.
+// logVariable is the environment variable with the name of the log file for operators of tests. Without it, a failing
+// test prints the last lines of its own operator.
 const logVariable = "OPERATOR_LOG"
 
-// Main runs the tests of a package and then the clean-up of shared things, and returns the highest exit code.
+// Main runs the tests of a package and then the clean-up of shared resources, and returns the highest exit code.
 func Main(m *testing.M, takeAway ...func() int) int {
 	if err := LogOperators(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -52,7 +52,7 @@ func Main(m *testing.M, takeAway ...func() int) int {
 	return code
 }
 
-// LogOperators has operators log into the file that the environment names.
+// LogOperators makes operators log into the file named by the environment.
 func LogOperators() error {
 	path := os.Getenv(logVariable)
 	if path == "" {
@@ -104,7 +104,7 @@ func Install(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// Explain logs the progress of the instances and the present disruptions.
+// Explain logs the progress of the instances and the current disruptions.
 func Explain(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)

@@ -10,9 +10,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Silent waits until there is a time, so long, in which no host is contacted and the operator asks the API server for
-// nothing that counts; nil counts everything. Leases never count, nor do watches, which go on. The control plane must
-// keep an audit log.
+// Silent waits for a period of the given length without connections to hosts and without counted requests of the
+// operator to the API server; with nil, every request counts. Leases and watches never count. The control plane must
+// write an audit log.
 func Silent(t *testing.T, r *rig.Rig, quiet time.Duration, counts func(audit.Event) bool) {
 	t.Helper()
 	listener, err := r.Listen()
@@ -20,7 +20,7 @@ func Silent(t *testing.T, r *rig.Rig, quiet time.Duration, counts func(audit.Eve
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(Patience); ; {
-		time.Sleep(quiet) // That nothing happens shows only in time.
+		time.Sleep(quiet) // Silence requires a wait.
 		requests, connections, err := listener.Heard()
 		if err != nil {
 			t.Fatal(err)
@@ -44,8 +44,8 @@ func Silent(t *testing.T, r *rig.Rig, quiet time.Duration, counts func(audit.Eve
 	}
 }
 
-// OfTheHost reports whether an entry of a host's journal says nothing of the operator's doings: its own processes, and
-// the traffic of a connection that an operator which has ended may have left to be summed up late. A new connection has
+// OfTheHost reports whether a journal entry of a host is unrelated to the operator: processes of the host, and the
+// traffic of a connection that a stopped operator may have left and that is summed up late. A new connection has
 // entries of other kinds as well.
 func OfTheHost(e fake.Entry) bool {
 	return e.PID != 0 || e.Kind == fake.KindReceived || e.Kind == fake.KindSent

@@ -18,9 +18,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Workload is a Deployment on Windows nodes with a PodDisruptionBudget, in a namespace of its own.
+// Workload is a Deployment on Windows nodes with a PodDisruptionBudget, in a separate namespace.
 type Workload struct {
-	// Namespace has nothing else. Deployment and budget are called web.
+	// Namespace contains nothing else. Deployment and budget are named web.
 	Namespace string
 
 	rig *rig.Rig
@@ -28,8 +28,8 @@ type Workload struct {
 
 var workloadLabels = map[string]string{"app": "web"}
 
-// Deploy makes a workload on the Windows nodes with these labels, whose pods may be evicted as far as the budget's
-// minAvailable allows. The workload ends with the test.
+// Deploy creates a workload on the Windows nodes with these labels. Its pods may be evicted within the budget's
+// minAvailable. The workload ends with the test.
 func Deploy(t *testing.T, r *rig.Rig, replicas int32, nodes map[string]string, minAvailable string) *Workload {
 	t.Helper()
 	w := &Workload{Namespace: clustertest.Namespace(t, r.Cluster()), rig: r}
@@ -71,7 +71,7 @@ func (w *Workload) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.Namespace, Name: "web"}
 }
 
-// end takes the workload away with its pods: the kubelets that would end them may be gone by now.
+// end deletes the workload and force deletes the pods, because the kubelets may have stopped already.
 func (w *Workload) end(t *testing.T) {
 	ctx, in := context.WithoutCancel(t.Context()), client.InNamespace(w.Namespace)
 	for _, kind := range []client.Object{&appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &corev1.Pod{}} {
@@ -81,8 +81,8 @@ func (w *Workload) end(t *testing.T) {
 	}
 }
 
-// SetBudget makes the PodDisruptionBudget want so many pods, a number or a percentage, and waits until evictions are
-// judged by that.
+// SetBudget sets minAvailable of the PodDisruptionBudget, a number or a percentage, and waits until the value applies
+// to evictions.
 func (w *Workload) SetBudget(t *testing.T, minAvailable string) {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: w.meta()}
@@ -100,7 +100,7 @@ func quoted(minAvailable string) string {
 	return `"` + minAvailable + `"`
 }
 
-// budgetBecomes waits until the disruption controller has seen the budget as it is.
+// budgetBecomes waits until the disruption controller has observed the current budget.
 func (w *Workload) budgetBecomes(t *testing.T) {
 	t.Helper()
 	w.wait(t, "the budget to be in force", &policyv1.PodDisruptionBudget{},
@@ -110,7 +110,7 @@ func (w *Workload) budgetBecomes(t *testing.T) {
 		})
 }
 
-// Budget returns the PodDisruptionBudget as the API server has it.
+// Budget returns the current PodDisruptionBudget from the API server.
 func (w *Workload) Budget(t *testing.T) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{}
@@ -120,7 +120,7 @@ func (w *Workload) Budget(t *testing.T) *policyv1.PodDisruptionBudget {
 	return budget
 }
 
-// Runs waits until so many pods are Ready and not to end, and returns them.
+// Runs waits until the given number of pods are Ready and not being deleted, and returns them.
 func (w *Workload) Runs(t *testing.T, replicas int) (running []corev1.Pod) {
 	t.Helper()
 	w.wait(t, "the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -132,7 +132,7 @@ func (w *Workload) Runs(t *testing.T, replicas int) (running []corev1.Pod) {
 	return running
 }
 
-// On returns the pods on a node as the API server has them, those that are ending too.
+// On returns the current pods on a node from the API server, including pods that are being deleted.
 func (w *Workload) On(t *testing.T, node string) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList

@@ -1,4 +1,4 @@
-// Package reporttest has an API server for tests of what reaches one. It stores nothing: it keeps what it was sent.
+// Package reporttest provides an API server that records requests for tests. The server stores no objects.
 package reporttest
 
 import (
@@ -14,13 +14,13 @@ import (
 	"testing"
 )
 
-// Received is a request as an API server gets it.
+// Received is a request received by the server.
 type Received struct {
 	Method, Path, Kind, User, Group, Body string
 }
 
-// NewServer starts a server that asks for a client's certificate of the signer, and keeps what it gets. The answer may
-// be nil. The server ends with the test.
+// NewServer starts a server that requires a client certificate of the signer and records requests. The answer
+// may be nil. The server is closed at the end of the test.
 func NewServer(
 	t *testing.T, signer *x509.Certificate, answer http.HandlerFunc,
 ) (server *httptest.Server, requests func() []Received) {
@@ -46,7 +46,7 @@ func NewServer(
 	clients := x509.NewCertPool()
 	clients.AddCert(signer)
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some tests are about
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // some tests expect failed handshakes
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server, func() []Received {
@@ -56,7 +56,7 @@ func NewServer(
 	}
 }
 
-// AuthoritiesOf returns, in PEM, what a client needs to trust the server.
+// AuthoritiesOf returns, in PEM, the certificate that a client must trust.
 func AuthoritiesOf(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }

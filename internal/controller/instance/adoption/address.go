@@ -9,9 +9,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// NodesAtAddress returns the Nodes that an operator before version 12 has configured from its list of hosts, and whose
-// address is the one at which the host was reached. Nodes of other instances are left out. The address was dialed from
-// the administrator's list, so no host chooses it. In most clusters there is no such Node, and then no request is sent.
+// NodesAtAddress returns the Nodes that a legacy operator configured from the list of hosts, and that have
+// the address of the connected host. Nodes of other instances are excluded. The address comes from the
+// administrator's list, so that no host can choose it. Most clusters have no such Node, and no request is
+// sent.
 func (a *Adoption) NodesAtAddress(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
 	if s.Host.Connection == nil {
 		return nil, nil

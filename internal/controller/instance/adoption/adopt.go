@@ -1,5 +1,5 @@
-// Package adoption takes over the Nodes of operators before version 12 and the host keys that they have pinned. When no
-// such clusters are left, this package and nodes/older.go can be deleted.
+// Package adoption adopts the Nodes of legacy operators (before version 12) and their pinned host keys. When
+// no such clusters are left, this package and nodes/older.go can be deleted.
 package adoption
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// Adoption takes over nodes that an operator before version 12 has configured.
+// Adoption adopts nodes that a legacy operator configured.
 type Adoption struct {
 	Client    client.Client
 	Live      client.Reader
@@ -30,16 +30,16 @@ type Adoption struct {
 	Clock     clock.PassiveClock
 	Events    status.Recorder
 	Namespace string // of the operator
-	// Dial tries ports of hosts.
+	// Dial tests the ports of hosts.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// retryDelay is how soon a claim is looked at again that waits for another to be withdrawn.
+// retryDelay is the delay before the next check of a claim that waits for the withdrawal of another claim.
 const retryDelay = time.Second
 
-// MachineNode binds the Node that an operator before version 12 made of a Machine's host. The Machine API says which
-// host it belongs to, so no connection is needed: the Machine may be about to be replaced. An instance that has its name
-// keeps it, whatever address a kubelet writes on another Node.
+// MachineNode binds the Node that a legacy operator created from the host of a Machine. The Machine API
+// identifies the host, so that no connection is needed: the Machine may soon be replaced. An instance with a
+// confirmed name keeps this name, even if a kubelet writes the same address to another Node.
 func (a *Adoption) MachineNode(ctx context.Context, s *scope.Scope) *result.Result {
 	if ref := s.Instance.Status.NodeRef; !s.OfMachine() || ref != nil && ref.Confirmed {
 		return nil
@@ -61,8 +61,9 @@ func (a *Adoption) MachineNode(ctx context.Context, s *scope.Scope) *result.Resu
 	return a.adopt(ctx, s, node, nodename.OlderProof{Machine: proof})
 }
 
-// Node binds the Node of an operator before version 12 whose name the instance has just been granted, before anything
-// on the host is changed: from then on it counts as a node in service, which is drained first and waits for its turn.
+// Node binds the Node of a legacy operator when its name has been granted to the instance, before the host is
+// changed. From then on it counts as a node in service, which needs a disruption slot and is drained before
+// changes.
 func (a *Adoption) Node(ctx context.Context, s *scope.Scope) *result.Result {
 	node, err := a.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
@@ -78,8 +79,9 @@ func (a *Adoption) Node(ctx context.Context, s *scope.Scope) *result.Result {
 	return a.adopt(ctx, s, node, proof)
 }
 
-// adopt binds the Node if it belongs to the instance's host. The decision is made once more on what is bound: the Node
-// may have come, or have become another, after the name was granted. One that has changed since it was read is not bound.
+// adopt binds the Node if it belongs to the instance's host. The decision is repeated for the Node that is
+// bound, because the Node may have appeared or changed after the name was granted. A Node that has changed
+// since it was read is not bound.
 func (a *Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	proof nodename.OlderProof) *result.Result {
 	claim, err := a.Nodes.Claim(ctx, s, node.Name)
@@ -101,7 +103,7 @@ func (a *Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	return result.WriteFirst(v1alpha1.ConditionJoined)
 }
 
-// notAdopted gives the name up, unless somebody else is to do so.
+// notAdopted withdraws the claim to the name, unless the decision waits for another claim.
 func (a *Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *result.Result {
 	if decision.Passes {
 		return &result.Result{
@@ -118,8 +120,8 @@ func (a *Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *result.
 	}
 }
 
-// HoldsOlder reports whether the host may have remains of an older operator without a ledger of them: its Node was
-// taken over, and not brought up to date since.
+// HoldsOlder reports whether the host may have remains of a legacy operator without a ledger: its Node was
+// adopted, and the host has not been upgraded since.
 func (a *Adoption) HoldsOlder(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.NodeName() == "" {
 		return false, nil

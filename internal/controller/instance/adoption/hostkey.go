@@ -20,12 +20,12 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,resourceNames=windows-ssh-host-keys,verbs=get
 
-// hostKeysConfigMap is where operators before version 12 have noted the host keys of hosts that are no nodes yet:
-// address and key in base64.
+// hostKeysConfigMap is the ConfigMap with the host keys that legacy operators recorded for hosts that are not
+// nodes yet. Each entry contains an address and a key in base64.
 const hostKeysConfigMap = "windows-ssh-host-keys"
 
-// ImportHostKey takes over the host key that an operator before version 12 has pinned, so that the first connection is
-// not to a stranger: a host that shows another key is sent nothing.
+// ImportHostKey adopts the host key that a legacy operator pinned, so that the first connection is
+// authenticated: nothing is sent to a host with another key.
 func (a *Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *result.Result {
 	older, err := a.olderNodes(ctx, s)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *Adoption) ImportHostKey(ctx context.Context, s *scope.Scope) *result.Re
 	return nil
 }
 
-// notedHostKeys returns the entries of the older operator's ConfigMap; none when it is not there.
+// notedHostKeys returns the entries of the legacy operator's ConfigMap; none if it does not exist.
 func (a *Adoption) notedHostKeys(ctx context.Context) (map[string]string, error) {
 	noted := &corev1.ConfigMap{}
 	err := a.Live.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: hostKeysConfigMap}, noted)
@@ -79,7 +79,7 @@ func (a *Adoption) notedHostKeys(ctx context.Context) (map[string]string, error)
 	return noted.Data, nil
 }
 
-// notedFor returns the key of the first address that has one.
+// notedFor returns the key of the first address with a recorded key.
 func notedFor(noted map[string]string, addresses ...string) string {
 	for _, address := range addresses {
 		if key := noted[address]; address != "" && key != "" {
@@ -89,7 +89,8 @@ func notedFor(noted map[string]string, addresses ...string) string {
 	return ""
 }
 
-// pinnedOn returns the host key that the Node of an address carries. Of two Nodes with one address nothing is known.
+// pinnedOn returns the host key on the Node with the given address. If Nodes with this address have different
+// keys, pinnedOn returns no key.
 func pinnedOn(older []corev1.Node, address string) string {
 	key := ""
 	for i := range older {
@@ -107,8 +108,8 @@ func pinnedOn(older []corev1.Node, address string) string {
 
 func pinned(node corev1.Node) bool { return node.Annotations[v1alpha1.AnnotationHostKey] != "" }
 
-// addressOf returns the IPv4 address of the host; empty when it is unknown. A name is resolved by whoever resolves it
-// for SSH too.
+// addressOf returns the IPv4 address of the host; empty if it is unknown. A name is resolved by the same
+// resolver as for SSH.
 func (a *Adoption) addressOf(s *scope.Scope) (string, *result.Result) {
 	if _, err := netip.ParseAddr(s.Instance.Spec.Address); err == nil {
 		return s.Instance.Spec.Address, nil
@@ -116,7 +117,7 @@ func (a *Adoption) addressOf(s *scope.Scope) (string, *result.Result) {
 	if s.Host.MidWork(hostjobs.KindResolve) {
 		return "", nil
 	}
-	// The phase that connects reports why a host is not reached.
+	// The connect phase reports why a host is unreachable.
 	address, pending, _ := s.Host.Resolve(a.Dial)
 	return address, pending
 }

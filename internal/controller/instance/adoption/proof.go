@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// Prove adds to a claim the proof of which host the Node of an operator before version 12 belongs to.
+// Prove adds the evidence to a claim that identifies the host of a legacy Node.
 func (a *Adoption) Prove(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (err error) {
 	if claim.Node == nil || !nodeidentity.OlderNode(claim.Node) {
 		return nil
@@ -42,9 +42,9 @@ func (a *Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node)
 	return proof, err
 }
 
-// olderNodeOfMachine finds the Node of the instance's Machine, if an operator before version 12 has configured it: by
-// what the Machine says, or, as long as it says nothing, by its address. There is none for the Machines of most
-// clusters, which then costs no request. The decision refuses several Nodes with the address.
+// olderNodeOfMachine returns the legacy Node of the instance's Machine. The Node is found by the Machine's
+// node reference or, if that is unset, by the address. Most clusters have no legacy Nodes, and then no
+// request is sent. The decision refuses several Nodes with the address.
 func (a *Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node,
 	*nodename.MachineProof, policy.Decision, error) {
 	none := policy.Decision{Allowed: true}
@@ -71,8 +71,8 @@ func (a *Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*cor
 	return node, proof, none, err
 }
 
-// legacyNodesOf returns the legacy Nodes that may be a Machine's: the one that the Machine refers to, or, as long as it
-// refers to none, those with its address that are not of listed hosts.
+// legacyNodesOf returns the legacy Nodes that may belong to a Machine: the Node in the Machine's node
+// reference or, if that is unset, Nodes with a matching address that are not from listed hosts.
 func legacyNodesOf(machine *machinev1beta1.Machine, older []corev1.Node) []corev1.Node {
 	addresses := nodeidentity.InternalIPs(machine.Status.Addresses)
 	var found []corev1.Node
@@ -93,9 +93,9 @@ func legacyNodesOf(machine *machinev1beta1.Machine, older []corev1.Node) []corev
 	return found
 }
 
-// olderNodes are those Nodes that an operator before version 12 has configured and that no other instance has. A
-// kubelet may write on its own Node what it likes, and take off it whose it is: with the address of another host it
-// must not hold that up.
+// olderNodes returns the Nodes that a legacy operator configured and that belong to no other instance. A
+// kubelet may write any address to its own Node and remove the binding. Such a Node must not block the
+// adoption of another host with that address.
 func (a *Adoption) olderNodes(ctx context.Context, s *scope.Scope) ([]corev1.Node, error) {
 	older, err := lookup.OlderNodes(ctx, a.Client)
 	if err != nil || len(older) == 0 {
@@ -113,7 +113,7 @@ func (a *Adoption) olderNodes(ctx context.Context, s *scope.Scope) ([]corev1.Nod
 	}), nil
 }
 
-// machineProof is what the Machine API says of the instance's Machine and of a Node.
+// machineProof returns the evidence of the Machine API for the instance's Machine and a Node.
 func (a *Adoption) machineProof(ctx context.Context, s *scope.Scope, node *corev1.Node) (*nodename.MachineProof, error) {
 	machine, err := a.Machines.Of(ctx, s.Instance)
 	if err != nil || machine == nil {

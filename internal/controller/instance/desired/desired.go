@@ -1,5 +1,5 @@
-// Package desired makes the NodeSpec of an instance from the operator's knowledge of the cluster, the payload and the
-// host.
+// Package desired creates the NodeSpec of an instance from the operator's knowledge of the cluster, the payload
+// and the host.
 package desired
 
 import (
@@ -21,18 +21,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Specs makes NodeSpecs.
+// Specs creates NodeSpecs.
 type Specs struct {
 	Payload *payload.Payload
 	Nodes   nodes.Nodes
 	Version string // of the operator
 	Log     nodespec.LogSettings
-	// PauseImage is the image of the container that holds a pod's network; empty for the NodeSpec's own.
+	// PauseImage is the image of the container that holds a pod's network; empty for the default of the NodeSpec.
 	PauseImage string
 	Debug      bool
 }
 
-// Of returns the NodeSpec of the host, as far as it is known from the cluster, the status and the Node; nil for no Node.
+// Of returns the NodeSpec of the host, computed from the cluster, the status and the Node; nil for no Node.
 func (m Specs) Of(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, error) {
 	status := s.Instance.Status
 	if status.Host == nil || len(status.Host.Addresses) == 0 {
@@ -55,7 +55,7 @@ func (m Specs) Of(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, error) 
 	return spec, explainMissing(err, m.Payload)
 }
 
-// inputs returns what is the same for all hosts.
+// inputs returns the inputs that are the same for all hosts.
 func (m Specs) inputs(cluster nodespec.Cluster) (nodespec.Inputs, error) {
 	agent, err := m.Payload.Agent()
 	if err != nil {
@@ -67,8 +67,8 @@ func (m Specs) inputs(cluster nodespec.Cluster) (nodespec.Inputs, error) {
 	}, nil
 }
 
-// Configuration identifies what all nodes of the cluster are to run with; empty when it is not known, and no host has
-// a NodeSpec either.
+// Configuration returns a digest of the desired configuration of all nodes. If the configuration is unknown, the
+// digest is empty, and no host has a NodeSpec either.
 func (m Specs) Configuration(cluster nodespec.Cluster) string {
 	in, err := m.inputs(cluster)
 	if err != nil {
@@ -81,7 +81,7 @@ func (m Specs) Configuration(cluster nodespec.Cluster) string {
 	return configuration
 }
 
-// ForNode returns the NodeSpec of the host with the pod subnet of its Node, if there is one.
+// ForNode returns the NodeSpec of the host, with the pod subnet of the Node, if any.
 func (m Specs) ForNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, *result.Result) {
 	node, err := m.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
@@ -99,14 +99,14 @@ func (m Specs) With(s *scope.Scope, node *corev1.Node) (nodespec.NodeSpec, *resu
 	return spec, nil
 }
 
-// Pending reports whether the host needs another spec than the one applied last. A spec that cannot be computed without
-// the host counts as pending.
+// Pending reports whether the host needs a spec other than the last applied one. A spec that cannot be computed
+// without the host counts as pending.
 func (m Specs) Pending(s *scope.Scope, node *corev1.Node) bool {
 	spec, err := m.Of(s, node)
 	return err != nil || spec.Digest() != s.Instance.Status.SpecDigest
 }
 
-// explainMissing adds to the error of Make about missing programs why the payload has them not.
+// explainMissing adds to an error of Make about missing programs why the payload lacks the programs.
 func explainMissing(err error, p *payload.Payload) error {
 	var lacks *nodespec.MissingProgramsError
 	if !errors.As(err, &lacks) {
@@ -124,8 +124,8 @@ func explainMissing(err error, p *payload.Payload) error {
 	return fmt.Errorf("%w; %s", err, strings.Join(reasons, "; "))
 }
 
-// componentOf returns the component that has the program, or should have it: one that is absent has no list of files,
-// but mostly the name of its program.
+// componentOf returns the component that contains or should contain the program. An absent component has no list
+// of files, but mostly has the name of its program.
 func componentOf(program string, p *payload.Payload) string {
 	for _, component := range p.Manifest().Components {
 		if slices.ContainsFunc(component.Files, func(file payload.File) bool { return file.Path == program }) {
@@ -135,8 +135,8 @@ func componentOf(program string, p *payload.Payload) string {
 	return strings.TrimSuffix(program, ".exe")
 }
 
-// components returns the parts of the payload for hosts of a platform, without the agent, which travels first and
-// alone.
+// components returns the parts of the payload for hosts of a platform, without the agent, which is sent
+// separately before the other files.
 func components(p *payload.Payload, platform string) []nodespec.Component {
 	var result []nodespec.Component
 	for _, component := range p.Components(platform) {

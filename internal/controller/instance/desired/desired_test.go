@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// loaded returns a payload of the agent, containerd with its shim, whose file is gone if damaged, and these absent
-// components.
+// loaded returns a payload with the agent, containerd and its shim, and the absent components. If damaged, the
+// file of the shim is missing.
 func loaded(t *testing.T, damaged bool, absent ...payload.Absent) *payload.Payload {
 	t.Helper()
 	source := func(component string, files ...string) payload.Source {

@@ -11,12 +11,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// Await asks for the turn before it contacts the host, if a disturbance is certain: a restart was requested, or the
-// agent has said so of this spec. Until the turn comes, there is no connection to the host. The node stays in service
-// until the host has answered; a host that did not answer last takes up no place before it does.
+// Await acquires the disruption slot before the operator contacts the host, if a disruption is certain: a
+// restart was requested, or the agent has reported that this spec is disruptive. While the instance waits for
+// the slot, there is no connection to the host. If the last connection to the host failed, Await does
+// nothing: an unreachable host must not hold a slot, and the node stays in service.
 func (t *Turn) Await(ctx context.Context, s *scope.Scope) *result.Result {
 	if ref := s.Instance.Status.NodeRef; s.Session.Unanswered || ref == nil || ref.UID == "" {
-		return nil // a host that was no node has nothing to wait for, also if it is one now: Pass asks once more
+		return nil // A host that was not a node has no slot to wait for. If it is a node now, Prepare acquires the slot.
 	}
 	node, err := t.Nodes.Recent(ctx, s.Instance)
 	if err != nil {
@@ -47,14 +48,14 @@ func (t *Turn) Await(ctx context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// Replaced reports whether the Machine of a node that another version of the operator has configured must be replaced.
+// Replaced reports whether another operator version configured the node and its Machine must be replaced.
 func (t *Turn) Replaced(s *scope.Scope, node *corev1.Node) bool {
 	version := node.Annotations[v1alpha1.AnnotationVersion]
 	return s.OfMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" &&
 		version != t.Version
 }
 
-// ReplacementPending returns the wait for the turn of a Machine that must be replaced.
+// ReplacementPending returns the wait for the disruption slot of a Machine that must be replaced.
 func (t *Turn) ReplacementPending(s *scope.Scope) *result.Result {
 	if s.Works && s.Instance.Status.SpecDigest != "" {
 		s.PassWhatHeld()

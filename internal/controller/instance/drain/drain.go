@@ -23,19 +23,21 @@ import (
 )
 
 const (
-	// drainAttempt is how long one job waits for evicted pods before it reports and tries again.
+	// drainAttempt is the maximum time that one job waits for evicted pods before it reports and retries.
 	drainAttempt = 30 * time.Second
-	// namedPods is how many pods a status names.
+	// namedPods is the maximum number of pods that a status names.
 	namedPods = 10
-	// goneAfterSeconds is how long a pod on a dead host may be terminating before the drain no longer waits for it.
+	// goneAfterSeconds is the time after which the drain no longer waits for a terminating pod on an
+	// unreachable host.
 	goneAfterSeconds = 60
 )
 
-// Drainer evicts pods.
+// Drainer evicts the pods of nodes.
 type Drainer struct{ Clientset kubernetes.Interface }
 
-// evict evicts the node's pods with their own grace periods, and reports whether there were any. It waits for them until rest is over.
-// DaemonSet pods stay, emptyDir volumes are given up. It calls begins before it evicts the first pod.
+// evict evicts the pods of the node with their own grace periods, and reports whether there were any. The
+// wait for evicted pods ends after the time rest. DaemonSet pods stay, and emptyDir volumes are lost. evict
+// calls begins before the first eviction.
 func (d Drainer) evict(ctx context.Context, node *corev1.Node, rest time.Duration, begins func()) (bool, *result.Result) {
 	refusal := &lastLine{}
 	helper := d.helper(ctx)
@@ -58,7 +60,7 @@ func (d Drainer) evict(ctx context.Context, node *corev1.Node, rest time.Duratio
 	return true, nil
 }
 
-// helper returns kubectl's drain with the operator's choices.
+// helper returns a kubectl drain helper with the options of the operator.
 func (d Drainer) helper(ctx context.Context) *drain.Helper {
 	return &drain.Helper{
 		Ctx: ctx, Client: d.Clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
@@ -66,7 +68,8 @@ func (d Drainer) helper(ctx context.Context) *drain.Helper {
 	}
 }
 
-// lastLine keeps what the drain library has printed last: why an eviction is refused, which its error does not say.
+// lastLine keeps the last line that the drain library printed: the reason for a refused eviction, which is
+// missing from the error.
 type lastLine struct {
 	mu   sync.Mutex
 	text string
@@ -86,7 +89,7 @@ func (l *lastLine) String() string {
 	return strings.TrimSuffix(l.text, ".")
 }
 
-// podsLeft names the pods that have not left, and the budgets that keep them.
+// podsLeft describes the pods that remain on the node, and the budgets that protect them.
 func (d Drainer) podsLeft(ctx context.Context, helper *drain.Helper, node string) string {
 	list, errs := helper.GetPodsForDeletion(node)
 	if len(errs) > 0 || len(list.Pods()) == 0 {
@@ -112,8 +115,8 @@ func budgetsAllowNone(budgets []string) string {
 	return "These PodDisruptionBudgets allow no disruption now: " + strings.Join(budgets, ", ") + "."
 }
 
-// blockingBudgets returns the PodDisruptionBudgets of the pods that allow no disruption now. They only explain, so that
-// an error leaves them out.
+// blockingBudgets returns the PodDisruptionBudgets of the pods that allow no disruption now. Budgets that
+// cannot be read are omitted, because the result only explains a refusal.
 func (d Drainer) blockingBudgets(ctx context.Context, pods []corev1.Pod) []string {
 	known := map[string][]policyv1.PodDisruptionBudget{}
 	var names []string

@@ -16,15 +16,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Drain makes a node unschedulable and evicts its pods with their own grace periods, honoring their budgets. DaemonSet
-// pods stay, emptyDir volumes are given up. If the pods do not leave in time, the node takes pods again and gives up
-// its turn; the drain is tried again later. A node that leaves the cluster stays unschedulable. The end of the drain is
-// recorded on the Node: a node whose host is changed or restarted is drained once. A node without the record, of an
-// earlier version of the operator for example, is drained with the full drainTimeout.
+// Drain cordons a node and evicts the pods with their own grace periods and within the disruption budgets.
+// DaemonSet pods stay, and emptyDir volumes are lost. If the pods are not evicted in time, the operator
+// uncordons the node, releases the disruption slot, and retries the drain later. A node that leaves the
+// cluster stays cordoned. The end of the drain is recorded on the Node, so that a node is drained once for a
+// change or a restart of the host. A node without this record, for example from an earlier operator version,
+// is drained with the full drainTimeout.
 func (t *Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	cause v1alpha1.DisruptionCause) *result.Result {
 	if nodeidentity.Drained(node) {
-		return nil // Pods that have come since came in spite of the cordon.
+		return nil // Pods that have arrived since then ignore the cordon.
 	}
 	if !node.Spec.Unschedulable {
 		t.Events.Emit(status.DrainStartedEvent(s.Instance, node, cause))
@@ -63,10 +64,10 @@ func (t *Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	return t.drainTimedOut(ctx, s, node, cause, o)
 }
 
-// stepDrain is the step that an administrator sees while pods leave.
+// stepDrain is the name of the step in the status while pods are evicted.
 const stepDrain = "DrainNode"
 
-// drainInProgress returns what the status says while pods leave a node.
+// drainInProgress returns the result that the status shows while the pods of a node are evicted.
 func drainInProgress(node *corev1.Node) *result.Result {
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonInProgress, Outcome: result.Working, KeepsTurn: true, Step: stepDrain,
@@ -75,26 +76,27 @@ func drainInProgress(node *corev1.Node) *result.Result {
 	}
 }
 
-// quietDrain is how long a drain lasts before the status shows it, unless it reports that it evicts pods.
+// quietDrain is the delay before the status shows a drain that has not reported an eviction.
 const quietDrain = time.Second
 
-// drainAgain is when a node is drained again that was made schedulable meanwhile.
+// drainAgain is the delay before the operator repeats the drain of a node that was uncordoned meanwhile.
 const drainAgain = time.Second
 
 // attempt is the outcome of one attempt to drain a node.
 type attempt struct {
-	// empty is the Node as it was before its pods were listed for the last time; nil if it is gone.
+	// empty is the Node as read before its pods were listed for the last time; nil if the Node no longer
+	// exists.
 	empty *corev1.Node
-	// stopped is why the node is not drained; nil if it is.
+	// stopped is the reason why the node is not drained; nil if the drain is complete.
 	stopped *result.Result
 }
 
-// evictions is how often an attempt lists the pods of a node and evicts them. Pods can take long to leave: a user may have made the node
-// schedulable meanwhile, or another operator with another purpose, and other pods have come. Pods that come again and again come in spite
-// of the cordon.
+// evictions is the maximum number of times that an attempt lists and evicts the pods of a node. A drain can
+// be long, and a user or another operator may uncordon the node meanwhile, so that new pods arrive. Pods that
+// still arrive after the last eviction ignore the cordon.
 const evictions = 3
 
-// evictAll evicts the pods of a node until there are none.
+// evictAll evicts the pods of a node until none is left.
 func (t *Turn) evictAll(ctx context.Context, name string, rest time.Duration, begins func()) (attempt, error) {
 	began, rest := t.Clock.Now(), min(drainAttempt, rest)
 	var node *corev1.Node
@@ -114,8 +116,8 @@ func (t *Turn) evictAll(ctx context.Context, name string, rest time.Duration, be
 	return attempt{empty: node}, nil
 }
 
-// recordDrained records on the Node that its pods have left; nil for a Node that is gone. If the Node has changed since they were
-// listed, it may have been schedulable: it is drained again.
+// recordDrained records on the Node that the drain is complete. A nil Node no longer exists. If the Node has
+// changed since the pods were listed, the Node may have been schedulable, and is drained again.
 func (t *Turn) recordDrained(ctx context.Context, node *corev1.Node) *result.Result {
 	if node == nil {
 		return nil
@@ -126,7 +128,7 @@ func (t *Turn) recordDrained(ctx context.Context, node *corev1.Node) *result.Res
 	return nil
 }
 
-// drainWithoutEviction records the drain of a node whose pods are not to be evicted.
+// drainWithoutEviction records the drain of a node with a Machine that excludes evictions.
 func (t *Turn) drainWithoutEviction(ctx context.Context, s *scope.Scope) *result.Result {
 	node, err := t.Nodes.Of(ctx, s.Instance)
 	if err != nil {
@@ -147,7 +149,7 @@ func madeSchedulable(node *corev1.Node) *result.Result {
 	}
 }
 
-// undrained reports whether the Machine of the node says that it is not to be drained.
+// undrained reports whether the Machine of the node excludes the node from draining.
 func (t *Turn) undrained(ctx context.Context, s *scope.Scope) (bool, error) {
 	machine, err := t.Machines.Of(ctx, s.Instance)
 	if err != nil || machine == nil {
@@ -157,8 +159,8 @@ func (t *Turn) undrained(ctx context.Context, s *scope.Scope) (bool, error) {
 	return without, nil
 }
 
-// drainTimedOut gives up for now: the node takes pods again, unless a user wants it otherwise, and only then another's
-// turn comes.
+// drainTimedOut ends the attempt: it uncordons the node, unless the node is being removed, and then releases
+// the disruption slot.
 func (t *Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause,
 	blocked *result.Result) *result.Result {
 	after := "The operator retries later. "
@@ -182,8 +184,8 @@ func (t *Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.N
 	}
 }
 
-// Cordon makes the node unschedulable, and records that and when the operator did so, unless a user had done so before.
-// It returns when the drain began.
+// Cordon cordons the node and records on the Node the cordon and its time, unless a user has cordoned the
+// node before. Cordon returns the start time of the drain.
 func (t *Turn) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (time.Time, error) {
 	now := t.Clock.Now()
 	first := s.Session.Drains.IsZero()
@@ -199,7 +201,7 @@ func (t *Turn) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (t
 		if node.Spec.Unschedulable && !again {
 			return since, nil
 		}
-		if !again { // else it has all the time that the one before had
+		if !again { // otherwise the previous drain used the full timeout
 			now = since
 		}
 	} else if node.Spec.Unschedulable {

@@ -17,12 +17,12 @@ import (
 // Eviction is a pod that a drain would evict.
 type Eviction struct {
 	Namespace, Name string
-	// Refused is why the API server would not evict it now; empty when it would.
+	// Refused is the reason why the API server would refuse the eviction now; empty if it would not.
 	Refused string
 }
 
-// Preview returns the pods that Evict would evict from a node. The API server is asked to try each and to change
-// nothing, so that its own admission and the budgets of the pods decide.
+// Preview returns the pods that evict would evict from a node. Each eviction is sent to the API server as a
+// dry run, so that admission and the pod disruption budgets decide.
 func (d Drainer) Preview(ctx context.Context, node *corev1.Node) ([]Eviction, error) {
 	helper := d.helper(ctx)
 	helper.DryRunStrategy = cmdutil.DryRunServer
@@ -34,7 +34,7 @@ func (d Drainer) Preview(ctx context.Context, node *corev1.Node) ([]Eviction, er
 	for _, pod := range list.Pods() {
 		err := helper.EvictPod(pod, policyv1.SchemeGroupVersion)
 		if apierrors.IsNotFound(err) {
-			continue // it has left meanwhile
+			continue // the pod has ended meanwhile
 		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("request a dry-run eviction of pod %s/%s: %w", pod.Namespace, pod.Name, context.Cause(ctx))
@@ -48,8 +48,8 @@ func (d Drainer) Preview(ctx context.Context, node *corev1.Node) ([]Eviction, er
 	return evictions, nil
 }
 
-// refusal says why a pod would not be evicted: by the name of its budget, or in the words of the API server or of a
-// webhook, which may refuse for reasons of their own.
+// refusal returns the reason for a refused eviction: the name of the budget, or the message of the API server
+// or of a webhook, which may refuse for other reasons.
 func (d Drainer) refusal(ctx context.Context, pod corev1.Pod, err error) string {
 	if apierrors.IsTooManyRequests(err) {
 		if budgets := d.blockingBudgets(ctx, []corev1.Pod{pod}); len(budgets) > 0 {

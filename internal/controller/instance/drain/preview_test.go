@@ -16,7 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// refusing returns a Drainer for the pods of one node, of which the API server refuses some evictions.
+// refusing returns a Drainer for the pods of one node, with some evictions refused by the API server.
 func refusing(refusals map[string]error) Drainer {
 	var pods []runtime.Object
 	for name := range refusals {

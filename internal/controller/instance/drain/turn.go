@@ -1,5 +1,6 @@
-// Package drain drains a node in service before its host is changed: it acquires the disruption slot of the gate, cordons the
-// node, evicts its pods with kubectl's drain library, and releases a slot that cannot be used. It does not decide on changes.
+// Package drain drains a node in service before the host is changed. It acquires the disruption slot of the
+// gate, cordons the node, evicts the pods with kubectl's drain library, and releases a slot that cannot be
+// used. The package does not decide on changes.
 package drain
 
 import (
@@ -24,14 +25,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// gatePoll is how often an instance that waits for other nodes asks again, and gateRest one that waits for anything else,
-// besides when something is seen to change.
+// gatePoll is the interval between requests of an instance that waits for other nodes. gateRest is the
+// interval for all other waits. A watched change ends both waits earlier.
 const (
 	gatePoll = time.Minute
 	gateRest = 10 * time.Minute
 )
 
-// Turn asks the gate before a node in service is disturbed, and drains it when its turn has come.
+// Turn acquires the disruption slot before a node in service is disrupted, and then drains the node.
 type Turn struct {
 	Gate     disruption.Gate
 	Nodes    nodes.Nodes
@@ -44,12 +45,13 @@ type Turn struct {
 	Version  string // of the operator
 }
 
-// Prepare makes the node of a host ready for a change of the host, and reports whether the node is in service. It asks the agent for
-// its plan for such a node. A plan that pods do not feel is done at once; another waits until the node has its turn and is drained.
+// Prepare prepares the node of a host for a change of the host, and reports whether the node is in service.
+// Prepare requests the agent's plan for such a node. A plan that does not affect pods is applied at once. A
+// disruptive plan waits until the node holds a disruption slot and is drained.
 func (t *Turn) Prepare(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) (inService bool, o *result.Result) {
 	read := t.Nodes.Recent
 	if ref := s.Instance.Status.NodeRef; ref != nil && ref.UID != "" {
-		read = t.Nodes.Of // whether it is in service, and drained, must be true now
+		read = t.Nodes.Of // "in service" and "drained" must be current
 	}
 	node, err := read(ctx, s.Instance)
 	if err != nil {
@@ -85,7 +87,7 @@ func (t *Turn) Prepare(ctx context.Context, s *scope.Scope, spec nodespec.NodeSp
 	return false, t.Drain(ctx, s, node, cause)
 }
 
-// Acquire asks the gate; nil means that the node may be disturbed.
+// Acquire requests a disruption slot from the gate. A nil result means that the node may be disrupted.
 func (t *Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	cause v1alpha1.DisruptionCause) *result.Result {
 	s.LeavesGate = false
@@ -127,8 +129,9 @@ func (t *Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
 	}
 }
 
-// askAgain returns when an instance that was refused asks again. What time alone ends is known in advance. But other
-// nodes may come back long before the time by which they must, and not all that wait are woken by that.
+// askAgain returns the delay before a refused instance requests the slot again. If only time ends the
+// refusal, that time is known in advance. Other nodes may return to service long before their deadline, and
+// not every waiting instance is requeued then.
 func askAgain(refused disruptionpolicy.Decision) time.Duration {
 	if refused.StandsStill() {
 		return cmp.Or(refused.After, gateRest)
@@ -136,15 +139,15 @@ func askAgain(refused disruptionpolicy.Decision) time.Duration {
 	return min(cmp.Or(refused.After, gatePoll), gatePoll)
 }
 
-// countsNoMore reports whether a node has not worked for so long that the change which it had its turn for has failed.
-// It is worked on all the same, but not in another's place.
+// countsNoMore reports whether a node has been down for so long that the change behind its slot counts as
+// failed. The operator continues with the node, but without the slot.
 func (t *Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
 	now := t.Clock.Now()
 	return !nodeidentity.Ready(node) && now.Sub(nodes.NotReadySince(s.Instance, now)) >= s.Settings.FailureDeadline
 }
 
-// WarnNoFallback reports once that the host cannot be rolled back if the change fails, and why; an empty why means that
-// it can.
+// WarnNoFallback reports once, with the reason, that the host cannot be rolled back if the change fails. An empty
+// reason means that a rollback is possible.
 func (t *Turn) WarnNoFallback(s *scope.Scope, why string) {
 	if why != "" && why != s.Session.NoFallback {
 		t.Events.Emit(status.RollbackUnavailableEvent(s.Instance, why))
@@ -152,16 +155,17 @@ func (t *Turn) WarnNoFallback(s *scope.Scope, why string) {
 	s.Session.NoFallback = why
 }
 
-// Properties of a phase define how its results affect the turn of an instance.
+// Properties of a phase define the effect of its results on the disruption slot of an instance.
 type Properties struct {
-	// AsksHost is true when a result of the phase says that the host did not answer.
+	// AsksHost is true when a result of the phase means that the host did not respond.
 	AsksHost bool
-	// LetsOthersGoFirst is true when an instance that is being removed gives up its turn at a result of the phase.
+	// LetsOthersGoFirst is true when an instance that is being removed releases its slot at a result of the
+	// phase.
 	LetsOthersGoFirst bool
 }
 
-// GiveUp lets others continue when an instance cannot use its turn: it was paused, the key is missing, its host does
-// not answer. If the host is unchanged, its node is in service again meanwhile.
+// GiveUp releases the slot of an instance that cannot use it: the instance was paused, the key is missing, or
+// the host does not respond. If the host is unchanged, the node returns to service meanwhile.
 func (t *Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *result.Result) *result.Result {
 	if o.KeepsTurn || o.Outcome == result.NothingToDo || s.Silent {
 		return o
@@ -173,7 +177,7 @@ func (t *Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *re
 	case v1alpha1.DesiredStateNode:
 	case v1alpha1.DesiredStateRemoved:
 		if !met.LetsOthersGoFirst {
-			return o // a node on its way out stays unschedulable
+			return o // a node that leaves the cluster stays cordoned
 		}
 	default:
 		return o
@@ -184,7 +188,7 @@ func (t *Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *re
 	}
 	node, err := t.Nodes.Of(ctx, s.Instance)
 	if err != nil || !Undisturbed(s, node) {
-		return o // after an error, the next reconcile does it
+		return o // after an error, the next reconcile retries
 	}
 	if failed := t.StandAside(ctx, s, node); failed != nil {
 		failed.Phase = o.Phase
@@ -193,12 +197,12 @@ func (t *Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *re
 	return o
 }
 
-// Undisturbed reports whether nothing that needs a drained node was done to the host since its node was cordoned.
+// Undisturbed reports whether no change that needs a drained node was made to the host since the node was cordoned.
 func Undisturbed(s *scope.Scope, node *corev1.Node) bool {
 	return s.HostAsItWas() || node != nil && nodes.Draining(node)
 }
 
-// StandAside takes a cordoned node whose host is undisturbed into service again, and ends its turn.
+// StandAside uncordons a cordoned node with an unchanged host, and releases its disruption slot.
 func (t *Turn) StandAside(ctx context.Context, s *scope.Scope, node *corev1.Node) *result.Result {
 	if !Undisturbed(s, node) {
 		return nil

@@ -15,20 +15,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// ConnectRequest is what a connection needs beside its target. The functions are called by the job.
+// ConnectRequest is the input of a connection. The functions are called by the job.
 type ConnectRequest struct {
 	Target   remote.Target
 	Instance *v1alpha1.WindowsInstance
 	// WithHostKey returns the instances of hosts with a host key.
 	WithHostKey func(ctx context.Context, key string) ([]v1alpha1.WindowsInstance, error)
-	// Previous returns the key that the present one has replaced, and whether there is one.
+	// Previous returns the key that the current key has replaced, and reports whether there is one.
 	Previous func(context.Context) (sshkey.Key, bool, error)
 }
 
 // Connected is a connection to a host.
 type Connected struct {
 	*remote.Connection
-	// Authorized is true if the present key was added to the keys of the host.
+	// Authorized is true if the current key was added to the authorized keys of the host.
 	Authorized bool
 }
 
@@ -38,15 +38,16 @@ func (c Connected) Presented() v1alpha1.HostKey {
 	return v1alpha1.HostKey{Type: key.Type, Key: base64.StdEncoding.EncodeToString(key.Data), Fingerprint: key.Fingerprint()}
 }
 
-// quietConnect is how long a first contact takes before the status shows it: most hosts answer at once, and what they are found to
-// be is written then.
+// quietConnect is the time before the status reports a first contact. Most hosts respond within this time, and
+// the status is then written with the result.
 const quietConnect = time.Second
 
-// Connect connects to the host, or reuses the connection. A changed host key that is accepted is taken. A host that refuses the
-// present key is opened with the one that it replaced, and given the present one. Nothing else is sent to the host.
+// Connect connects to the host, or reuses the connection. An accepted host key replaces the pinned one. If the
+// host refuses the current SSH key, the job logs in with the previous key and authorizes the current one. Nothing
+// else is sent to the host.
 func (h *Host) Connect(request ConnectRequest) (connected Connected, pending *result.Result, err error) {
 	c := h.Connection
-	hasOutcome := h.ended != nil && h.ended.over != nil && h.ended.over == c // of work over it, which may have ended it
+	hasOutcome := h.ended != nil && h.ended.over != nil && h.ended.over == c // of a job over the connection, which may have closed it
 	if c != nil && c.LeadsTo(request.Target) && (hasOutcome || c.Alive()) {
 		return Connected{Connection: c}, nil, nil
 	}
@@ -91,8 +92,9 @@ func (r ConnectRequest) connect(ctx context.Context, hosts *remote.Pool) (Connec
 	return r.openWithPrevious(ctx, hosts, err)
 }
 
-// openWithPrevious logs in with the previous key, authorizes the present one, and connects again with that. Without a
-// previous key, or if the host refuses it too, the refusal of the present one stands.
+// openWithPrevious logs in with the previous key, authorizes the current one, and reconnects with the current
+// one. If there is no previous key, or the host also refuses the previous key, the error for the current key is
+// returned.
 func (r ConnectRequest) openWithPrevious(ctx context.Context, hosts *remote.Pool, refused error) (Connected, error) {
 	previous, found, err := r.Previous(ctx)
 	if err != nil {
@@ -116,7 +118,7 @@ func (r ConnectRequest) openWithPrevious(ctx context.Context, hosts *remote.Pool
 	if err != nil {
 		return Connected{}, err
 	}
-	// It is this very host that must answer now.
+	// The same host must respond to this connection.
 	known := connection.HostKey()
 	r.Target.HostKey = &known
 	again, err := hosts.Get(ctx, r.Target)

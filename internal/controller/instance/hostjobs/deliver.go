@@ -17,19 +17,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// stepSendPayload is the step that an administrator sees while files are on their way.
+// stepSendPayload is the step that the status reports during a file transfer.
 const stepSendPayload = "SendPayload"
 
-// Planned is what the agent would do for a NodeSpec that was sent.
+// Planned is the plan of the agent for a NodeSpec that was sent.
 type Planned struct {
 	plan.Plan
 	// Digest identifies the NodeSpec with its certificates.
 	Digest string
-	// sent are the arguments that name what was sent, for verbs over the same connection.
+	// sent are the arguments that name the sent files, for later commands over the same connection.
 	sent []string
 }
 
-// Plan sends a NodeSpec with the files that the host lacks, and returns what the agent would do.
+// Plan sends a NodeSpec with the files that the host lacks, and returns the plan of the agent.
 func (h *Host) Plan(spec nodespec.NodeSpec, whole bool) (*Planned, *result.Result, error) {
 	input := inputOf(spec)
 	if h.Planned != nil && h.Planned.Digest == input {
@@ -54,7 +54,8 @@ func (h *Host) Plan(spec nodespec.NodeSpec, whole bool) (*Planned, *result.Resul
 	return planned, pending, err
 }
 
-// inputOf identifies a NodeSpec with its certificates, which its digest leaves out.
+// inputOf returns a digest of the NodeSpec and the certificates. The digest of the NodeSpec alone excludes
+// certificates.
 func inputOf(spec nodespec.NodeSpec) string {
 	encoded, err := spec.Encode()
 	if err != nil {
@@ -64,15 +65,16 @@ func inputOf(spec nodespec.NodeSpec) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Applied is the answer of an apply.
+// Applied is the result of an apply.
 type Applied struct {
 	// Digest identifies the NodeSpec that was applied.
 	Digest string
 	Line   verb.Line
 }
 
-// Apply has the agent bring the host to the spec. With a fallback, the agent keeps what it needs to go back to the NodeSpec of
-// that digest. If before reports that the node is in service, the agent refuses a plan that pods feel, and returns it.
+// Apply has the agent configure the host with the NodeSpec. If fallback is set, the agent keeps the files needed
+// to roll back to the NodeSpec with that digest. If before reports that the node is in service, the agent refuses
+// and returns a plan that disrupts pods.
 func (h *Host) Apply(spec nodespec.NodeSpec, fallback string, whole bool, before func() (inService bool, o *result.Result)) (Applied, *result.Result, error) {
 	input := inputOf(spec)
 	present := h.Facts.Payload
@@ -80,7 +82,7 @@ func (h *Host) Apply(spec nodespec.NodeSpec, fallback string, whole bool, before
 	var inService bool
 	with := func() (o *result.Result) {
 		inService, o = before()
-		planned = h.Planned // what the plan has sent need not be sent again
+		planned = h.Planned // files sent by the plan are not sent again
 		return o
 	}
 	return over(h, KindApply, input+fallback, working(v1alpha1.ConditionInstalled, stepSendPayload), with,
@@ -105,8 +107,8 @@ func (h *Host) Apply(spec nodespec.NodeSpec, fallback string, whole bool, before
 		})
 }
 
-// FormerApply returns the answer of an apply that has just succeeded, if its NodeSpec is not that of the digest: what is wanted has
-// changed while it ran.
+// FormerApply returns the result of an apply that has just succeeded, if the applied NodeSpec has another digest.
+// The desired state has then changed during the apply.
 func (h *Host) FormerApply(digest string) (former Applied, found bool) {
 	if h.ended == nil || h.ended.err != nil {
 		return Applied{}, false
@@ -124,7 +126,7 @@ type payloadError struct{ error }
 
 func (e payloadError) Unwrap() error { return e.error }
 
-// send uploads spec and payload and returns the verb's arguments.
+// send uploads the NodeSpec and the payload, and returns the arguments of the agent command.
 func (s *session) send(ctx context.Context, spec nodespec.NodeSpec, present map[string]string, whole bool) ([]string, error) {
 	encoded, err := spec.Encode()
 	if err != nil {
@@ -148,7 +150,7 @@ func (s *session) send(ctx context.Context, spec nodespec.NodeSpec, present map[
 	if err != nil {
 		return nil, payloadError{fmt.Errorf("make an archive of files: %w", err)}
 	}
-	defer func() { _ = archive.Close() }() // it was only read
+	defer func() { _ = archive.Close() }() // only read
 	payloadPath := nodespec.InboxPayload(archive.Name)
 	if err := s.sendArchive(ctx, payloadPath, archive); err != nil {
 		return nil, err
@@ -157,7 +159,8 @@ func (s *session) send(ctx context.Context, spec nodespec.NodeSpec, present map[
 	return append(arguments, "--payload", payloadPath), nil
 }
 
-// sendArchive sends an archive, or what an earlier attempt has not brought of it. The agent checks what is in it.
+// sendArchive sends an archive, or the part that an earlier attempt did not transfer. The agent verifies the
+// content.
 func (s *session) sendArchive(ctx context.Context, path string, archive *payload.Archive) error {
 	if there, err := s.connection.Has(ctx, path, archive.Size); there || err != nil {
 		return err
@@ -171,7 +174,7 @@ func (s *session) sendArchive(ctx context.Context, path string, archive *payload
 	return s.connection.Send(ctx, path, archive.Reader(), s.transfer(stepSendPayload))
 }
 
-// countSent counts the files that were sent as they are, and those in whose place a patch was.
+// countSent counts the complete files and the patches that were sent.
 func countSent(whole, sent []string) {
 	for i := range whole {
 		form := metric.WholeFile

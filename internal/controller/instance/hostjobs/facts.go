@@ -20,30 +20,30 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Steps that an administrator sees.
+// Steps that the status reports.
 const (
-	// StepInspect brings the agent and asks it for the facts of the host.
+	// StepInspect installs the agent and reads the facts of the host.
 	StepInspect   = "Inspect"
 	stepSendAgent = "SendAgent"
 )
 
-// FactsRequest is what the agent needs to report the facts of a host.
+// FactsRequest is the input of a request for the facts of a host.
 type FactsRequest struct {
-	// Trusted is true if an agent of this operator has reported the host's facts before: it has closed the agents' own folder to
-	// others, so that a program there may be run.
+	// Trusted is true if an agent of this operator has reported the host's facts before. That agent has
+	// restricted the agent directory to administrators, so the operator may run a program from there.
 	Trusted   bool
 	Arguments []string
 }
 
-// answer is what a host has reported.
+// answer is the response of a host to a request for facts.
 type answer struct {
 	agent string
 	facts *plan.Facts
 	clock support.ClockReading
 }
 
-// ReadFacts has the facts of the host, once for each connection. It returns the host's clock if they are new. It brings the agent if
-// it is missing.
+// ReadFacts reads the facts of the host once per connection, and installs a missing agent. If the facts are new,
+// ReadFacts returns a reading of the host's clock.
 func (h *Host) ReadFacts(request FactsRequest) (fresh *support.ClockReading, pending *result.Result, err error) {
 	if h.Facts != nil {
 		return nil, nil, nil
@@ -60,14 +60,14 @@ func (h *Host) ReadFacts(request FactsRequest) (fresh *support.ClockReading, pen
 				return answer{}, err
 			}
 			got, err := s.facts(ctx, request.Arguments...)
-			got.agent = nodespec.AgentPath(agent.SHA256) // one that has just landed has moved to its own folder
+			got.agent = nodespec.AgentPath(agent.SHA256) // the program moves from the landing directory to the agent directory
 			return got, err
 		})
 	if pending != nil || err != nil {
 		return nil, pending, err
 	}
 	h.Agent, h.Facts = got.agent, got.facts
-	// These facts have no certificates and no requests for them: only facts that come with a NodeSpec do.
+	// These facts contain no certificates or certificate requests, which are only reported for a NodeSpec.
 	h.Applied = ""
 	return &got.clock, nil, nil
 }
@@ -81,7 +81,7 @@ func (s *session) facts(ctx context.Context, arguments ...string) (answer, error
 	return answer{s.agent, line.Result.Facts, support.ClockReading{Host: line.Result.Facts.Time, Asked: asked, Answered: s.runner.clock.Now()}}, nil
 }
 
-// ReadClock reads the clock of the host again, and notes that it did.
+// ReadClock reads the clock of the host again, and records the reading.
 func (h *Host) ReadClock() (support.ClockReading, *result.Result, error) {
 	got, pending, err := over(h, KindFacts, "the clock only", working(v1alpha1.ConditionReady, StepInspect), nil,
 		func(ctx context.Context, s *session) (answer, error) { return s.facts(ctx) })
@@ -89,8 +89,8 @@ func (h *Host) ReadClock() (support.ClockReading, *result.Result, error) {
 	return got.clock, pending, err
 }
 
-// bringAgent has the agent on the host and returns its path. A program in the agent's own folder is run only if that is trusted.
-// Otherwise the program is sent to a folder that only administrators can write.
+// bringAgent ensures that the agent is on the host, and returns its path. A program in the agent directory is run
+// only if trusted is true. Otherwise the program is sent to a directory that only administrators can write to.
 func (s *session) bringAgent(ctx context.Context, agent payload.File, trusted bool) (string, error) {
 	if trusted {
 		path := nodespec.AgentPath(agent.SHA256)
@@ -103,7 +103,7 @@ func (s *session) bringAgent(ctx context.Context, agent payload.File, trusted bo
 	}
 	landing := nodespec.LandingPath(agent.SHA256)
 	if there, err := s.connection.Has(ctx, landing, agent.Size); there || err != nil {
-		return landing, err // nothing is sent that other hosts would wait for
+		return landing, err // no transfer, so no slot is needed
 	}
 	end, err := borrow(ctx, s.runner.slots.agents, s.runner.slots.slow, transferShare, s.runner.clock, s.waitsForOthers(stepSendAgent))
 	if err != nil {
@@ -115,8 +115,8 @@ func (s *session) bringAgent(ctx context.Context, agent payload.File, trusted bo
 	return path, err
 }
 
-// patchAgent sends a patch for a former agent in the agents' own folder, which creates the present agent from it. It reports
-// whether the present agent is on the host. Otherwise, the caller sends the whole program.
+// patchAgent sends a patch for a former agent in the agent directory, and has the former agent create the current
+// agent. It reports whether the current agent is on the host. If not, the caller sends the complete program.
 func (s *session) patchAgent(ctx context.Context, agent payload.File) (there bool, err error) {
 	for _, patch := range s.payload.Patches(agent.SHA256) {
 		former := nodespec.AgentPath(patch.From)
@@ -143,10 +143,11 @@ func (s *session) patchAgent(ctx context.Context, agent payload.File) (there boo
 	return false, nil
 }
 
-// APIServerArguments have the agent try the way to the API server; none where it is not known.
+// APIServerArguments returns the arguments that make the agent check the connection to the API server. It returns
+// none if the server is unknown.
 func APIServerArguments(cluster nodespec.Cluster) []string {
 	server, err := url.Parse(cluster.APIServerInternalURL)
-	// An IPv6 address is no plain word for the shells of Windows; Windows nodes reach the API server over IPv4.
+	// An IPv6 address needs quoting in the shells of Windows. Windows nodes reach the API server over IPv4.
 	if err != nil || server.Hostname() == "" || strings.Contains(server.Hostname(), ":") {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Failed forgets facts of a host that may no longer be true after a failure, and returns the result.
+// Failed drops facts of a host that may be outdated after a failure, and returns the result.
 func (h *Host) Failed(condition string, err error) *result.Result {
 	var failure *verb.Failure
 	var unreadable payloadError
@@ -19,7 +19,7 @@ func (h *Host) Failed(condition string, err error) *result.Result {
 		return result.Payload(unreadable.error)
 	}
 	if errors.As(err, &failure) {
-		// The agent's facts may have changed with what it did before it failed.
+		// The agent may have changed the host before the failure, so the facts may be outdated.
 		h.Applied, h.Facts, h.Planned, h.Issued, h.Remains = "", nil, nil, nil, nil
 	} else {
 		h.Close()
@@ -30,7 +30,7 @@ func (h *Host) Failed(condition string, err error) *result.Result {
 	return FailureOf(condition, err)
 }
 
-// TimedOut returns the result of a job that was ended by its limit.
+// TimedOut returns the result of a job that exceeded its limit.
 func TimedOut(condition string) *result.Result {
 	return &result.Result{
 		Condition: condition, Reason: v1alpha1.ReasonJobTimedOut,
@@ -39,7 +39,8 @@ func TimedOut(condition string) *result.Result {
 	}
 }
 
-// FailureOf returns the result of a verb that failed on the host, or of a failed connection to it.
+// FailureOf returns the result of an agent command that failed on the host, or of a failed connection to the
+// host.
 func FailureOf(condition string, err error) *result.Result {
 	o := &result.Result{
 		Condition: condition, Reason: v1alpha1.ReasonStepFailed, Message: text.Shortened(err.Error(), result.LongestMessage),
@@ -51,7 +52,7 @@ func FailureOf(condition string, err error) *result.Result {
 	case errors.As(err, &failure):
 		o.Reason, o.Outcome = string(knownReason(failure.Reason)), result.ChangeFailed
 		switch failure.Reason {
-		case verb.ReasonAgentBusy: // a verb of an earlier connection, or of another operator, is at work: the host is not as it was
+		case verb.ReasonAgentBusy: // a command of an earlier connection or of another operator is running and may have changed the host
 			o.Outcome, o.KeepsTurn = result.TryAgain, true
 		case verb.ReasonSpecNotFound:
 			o.Outcome = result.TryAgain
@@ -62,8 +63,8 @@ func FailureOf(condition string, err error) *result.Result {
 	return o
 }
 
-// knownReason returns the reason of a failure on a host as a reason of a condition: always one of the agent's, whatever
-// the host has sent.
+// knownReason maps the reason of a failure on a host to a condition reason. Any reason not defined by the agent
+// maps to ReasonAgentError.
 func knownReason(reason verb.Reason) verb.Reason {
 	switch reason {
 	case verb.ReasonAgentBusy, verb.ReasonInvalidInput, verb.ReasonStepFailed, verb.ReasonDiskFull,
@@ -84,7 +85,7 @@ func NotConnected(err error) *result.Result {
 	return o
 }
 
-// IsUnreachable reports whether a connection has failed because the host does not answer.
+// IsUnreachable reports whether a connection has failed because the host does not respond.
 func IsUnreachable(err error) bool {
 	switch remote.ReasonOf(err) {
 	case remote.ReasonUnreachable, remote.ReasonConnectionTimedOut, remote.ReasonConnectionLost:
@@ -96,13 +97,13 @@ func IsUnreachable(err error) bool {
 // IsKeyRefused reports whether a connection has failed because the host does not accept the operator's key.
 func IsKeyRefused(err error) bool { return remote.ReasonOf(err) == remote.ReasonAuthenticationFailed }
 
-// explain fills in why a connection or a run of the agent failed.
+// explain sets the reason, the message and the next step for a failed connection or a failed agent run.
 func explain(o *result.Result, err error, failed *remote.Error) {
 	o.Reason, o.SSHKeyRejected = string(failed.Reason), failed.Reason == remote.ReasonAuthenticationFailed
 	if failed.Reason == remote.ReasonAgentStartFailed {
 		o.Outcome = result.ChangeFailed
 	}
-	// The error says both in one sentence; the status has a place for each.
+	// The error contains the message and the next step in one sentence. The status has a field for each.
 	o.Message, o.Next = strings.TrimSuffix(err.Error(), "; "+failed.Next), ""
 	if failed.Next != "" {
 		o.Next = strings.ToUpper(failed.Next[:1]) + failed.Next[1:] + "."

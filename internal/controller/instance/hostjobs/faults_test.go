@@ -53,7 +53,7 @@ func TestAJobOfEachKindEndsAtItsOwnLimit(t *testing.T) {
 	}
 }
 
-// What a limit cannot end is seen by the probe of the operator.
+// The health probe of the operator reports a job that ignores its limit.
 func TestAJobThatDoesNotEndAtItsLimitIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, end := newBench(t), make(chan struct{})
@@ -73,7 +73,7 @@ func TestAJobThatDoesNotEndAtItsLimitIsReported(t *testing.T) {
 	})
 }
 
-// As many jobs panic as there are slots: none of the slots is lost, and the next job runs at once.
+// As many jobs panic as there are slots. No slot is lost, and the next job runs at once.
 func TestAPanicKeepsNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, key := newBench(t), Key{KindConnect, "a"}
@@ -94,8 +94,8 @@ func TestAPanicKeepsNoSlot(t *testing.T) {
 	})
 }
 
-// Jobs that heed nothing have their connections closed when the time that they have with the end of the operator is over. Until they
-// have ended, the operator counts as at work.
+// The connections of jobs that ignore the end of the operator are closed after endLimit. The operator waits until
+// all jobs have ended.
 func TestTheEndOfTheOperatorWaitsForJobsOfEachKind(t *testing.T) {
 	for _, kind := range allKinds {
 		for _, heeds := range []bool{true, false} {
@@ -155,7 +155,6 @@ func TestTheEndOfTheOperatorWaitsForJobsOfEachKind(t *testing.T) {
 	}
 }
 
-// canceled is a context that has ended.
 func canceled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

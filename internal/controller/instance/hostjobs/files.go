@@ -7,14 +7,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// Lacking returns the digests of what is sent to a host with these payload files for the spec: of files, or of patches
-// where the host has what they are made of.
+// Lacking returns the digests of the files or patches to send for the spec. A patch replaces a file if the host
+// has the base file of the patch; present are the payload files on the host.
 func Lacking(spec nodespec.NodeSpec, present map[string]string, files *payload.Payload) []string {
 	return Patched(Missing(spec, present), present, files.Patches)
 }
 
-// Patched puts patches in the place of files, where the host has what they are made of. A patch is in the payload only
-// when it is smaller than the file.
+// Patched replaces files with patches if the host has their base files. The payload contains a patch only if the
+// patch is smaller than the file.
 func Patched(lacking []string, present map[string]string, patches func(to string) []payload.Patch) []string {
 	var chosen []string
 	for _, sum := range lacking {
@@ -28,7 +28,7 @@ func Patched(lacking []string, present map[string]string, patches func(to string
 	return chosen
 }
 
-// Missing returns the payload files that the spec wants and the host lacks.
+// Missing returns the payload files that the spec requires and the host lacks.
 func Missing(spec nodespec.NodeSpec, present map[string]string) []string {
 	var result []string
 	for _, release := range spec.Releases {

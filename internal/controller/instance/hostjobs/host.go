@@ -16,46 +16,48 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Known is what the operator knows of a host while it has a connection to it. All of it can be lost.
+// Known is the operator's knowledge of a host during a connection. All of it can be lost.
 type Known struct {
-	// Connection is the connection that the rest was learned over; nil for none.
+	// Connection is the connection that provided the other fields; nil for none.
 	Connection *remote.Connection
-	// Agent is the path of the agent on the host; empty if it was not looked for.
+	// Agent is the path of the agent on the host; empty if it is unknown.
 	Agent string
-	// Facts are the last that the host has reported.
+	// Facts are the most recent facts reported by the host.
 	Facts *plan.Facts
-	// Planned is the last answer of Plan.
+	// Planned is the most recent result of Plan.
 	Planned *Planned
-	// Applied is the digest of the NodeSpec that the last apply was given, Left what it could not do yet, and AppliedAt when it ended.
+	// Applied is the digest of the NodeSpec of the last apply. Left is the rest of the plan that the apply could
+	// not do. AppliedAt is the end of the apply.
 	Applied   string
 	AppliedAt time.Time
 	Left      plan.Plan
-	// Issued are the certificates that were signed since, by the names of their identities.
+	// Issued are the certificates signed since the last apply, by the names of their identities.
 	Issued map[string]string
-	// Verified is the last answer of Verify since the last change; nil if there is none.
+	// Verified is the most recent result of Verify since the last change; nil if there is none.
 	Verified *verb.Result
-	// LogsPort is why the kubelet's port could not be connected to then; nil if it could.
+	// LogsPort is the error of the connection to the kubelet's port during Verify; nil if the connection
+	// succeeded.
 	LogsPort error
 	// ClockRead is true after ReadClock.
 	ClockRead bool
-	// Remains is what a removal has found on the host; nil if it has not looked.
+	// Remains is the result of FindRemains; nil before that.
 	Remains *Remains
-	// GivenBack is true after the host was given back.
+	// GivenBack is true after the host was restored.
 	GivenBack bool
 }
 
 func (k *Known) empty() bool { return k.Connection == nil && !k.GivenBack }
 
-// ForgetState drops the known state of the host, which is about to change.
+// ForgetState drops the known state of the host before a change.
 func (k *Known) ForgetState() {
 	k.Facts, k.Planned, k.Applied, k.Left, k.Issued, k.Verified, k.LogsPort, k.Remains = nil, nil, "", plan.Plan{}, nil, nil, nil, nil
 	k.ClockRead = false
 }
 
-// ForgetHost drops what was learned over a connection that is gone.
+// ForgetHost drops everything learned over a closed connection.
 func (k *Known) ForgetHost() { *k = Known{GivenBack: k.GivenBack} }
 
-// KubeletStarted returns the time of the kubelet's start by the host's clock that Verify has reported; zero if it is not known.
+// KubeletStarted returns the start time of the kubelet by the host's clock, reported by Verify; zero if unknown.
 func (k *Known) KubeletStarted() time.Time {
 	if k.Verified == nil {
 		return time.Time{}
@@ -63,8 +65,8 @@ func (k *Known) KubeletStarted() time.Time {
 	return k.Verified.KubeletStarted
 }
 
-// Host is what a reconcile knows of its host, and what it may request of it. Each method returns the answer of a job that has
-// ended, or the result that ends the reconcile: work in progress, or a failure. Nothing happens before the reconcile is
+// Host is the view of a host for one reconcile. Each method returns the result of a job that has ended, or the
+// result that ends the reconcile: work in progress, or a failure. Requested jobs start only when the reconcile is
 // committed.
 type Host struct {
 	Known
@@ -73,7 +75,7 @@ type Host struct {
 	wanted    Wanted
 	running   *Progress
 	ended     *outcome
-	used      bool // the outcome was
+	used      bool // whether the outcome was used
 	requested *Job
 	close     bool
 }
@@ -87,14 +89,15 @@ func (h *Host) Requested() bool { return h.requested != nil }
 // RequestsChange reports whether the requested job changes the host.
 func (h *Host) RequestsChange() bool { return h.requested != nil && h.requested.Kind.changesHost() }
 
-// MidWork reports whether a job of another kind has just ended. Its outcome is lost if the reconcile requests another job before it
-// uses the outcome.
+// MidWork reports whether a job of another kind has just ended. The outcome is lost if the reconcile requests
+// another job before using the outcome.
 func (h *Host) MidWork(but ...Kind) bool {
 	return h.ended != nil && !slices.Contains(but, h.ended.key.Kind)
 }
 
-// keepsOutcome reports whether the outcome of the last job is for a later reconcile: this one has not got as far as the phase that has
-// requested the job. The outcome of a change outlives its connection: a host that restarts ends it. Anything else is read again.
+// keepsOutcome reports whether to keep the outcome of the last job for a later reconcile, because this one has
+// not reached the phase of the job. The outcome of a change outlives its connection, which a restart of the host
+// closes. Other outcomes are read again.
 func (h *Host) keepsOutcome(now time.Time) bool {
 	if h.ended == nil || h.used || h.requested != nil || now.Sub(h.ended.at) >= outcomeLife {
 		return false
@@ -102,21 +105,21 @@ func (h *Host) keepsOutcome(now time.Time) bool {
 	return h.ended.over == nil || h.ended.over.Alive() || h.ended.key.Kind.changesHost()
 }
 
-// Close drops the connection and what was learned over it.
+// Close drops the connection and everything learned over it.
 func (h *Host) Close() {
 	h.ForgetHost()
 	h.close = true
 }
 
-// Before is called if a job must be requested. It does what must precede the job, and returns nil, or why the job must wait.
+// Before runs before a job is requested. It returns nil, or the reason why the job must wait.
 type Before func() *result.Result
 
-// Do returns the answer of a job that has ended, or requests the job: work that is slow, but not on the host.
+// Do returns the result of a job that has ended, or requests the job. The job is slow work outside the host.
 func Do[T any](h *Host, key Key, show *result.Result, run func(context.Context, *Handle) (T, error)) (T, *result.Result, error) {
 	return DoAfter(h, key, show, nil, run)
 }
 
-// DoAfter is Do with what must precede the job; nil for nothing.
+// DoAfter is Do with a function that runs before the job is requested; nil for none.
 func DoAfter[T any](h *Host, key Key, show *result.Result, before Before, run func(context.Context, *Handle) (T, error)) (T, *result.Result, error) {
 	if ended := h.ended; ended != nil && ended.key == key {
 		h.used = true
@@ -129,7 +132,7 @@ func DoAfter[T any](h *Host, key Key, show *result.Result, before Before, run fu
 			return none, o, nil
 		}
 	}
-	if h.requested == nil { // the first one that ends the reconcile
+	if h.requested == nil { // the first job that ends the reconcile
 		h.requested = &Job{Key: key, Limit: limits[key.Kind], Show: show, run: func(ctx context.Context, handle *Handle) (any, error) {
 			return run(ctx, handle)
 		}}
@@ -138,10 +141,11 @@ func DoAfter[T any](h *Host, key Key, show *result.Result, before Before, run fu
 	return none, show, nil
 }
 
-// errStale means that the connection was lost between the reconcile and its job. It is no failure: the next reconcile connects.
+// errStale means that the connection was lost between the reconcile and its job. It is not a failure: the next
+// reconcile reconnects.
 var errStale = errors.New("the connection has ended in the meantime")
 
-// over is Do for work over the connection of the host.
+// over is DoAfter for work over the connection of the host.
 func over[T any](h *Host, kind Kind, input string, show *result.Result, before Before,
 	run func(context.Context, *session) (T, error)) (T, *result.Result, error) {
 	connection, runner, agent := h.Connection, h.runner, h.Agent
@@ -159,7 +163,7 @@ func over[T any](h *Host, kind Kind, input string, show *result.Result, before B
 	return answer, pending, err
 }
 
-// working returns what the status says while a job runs.
+// working returns the result for the status while a job runs.
 func working(condition, step string) *result.Result {
 	return &result.Result{
 		Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: result.Working, KeepsTurn: true, Step: step, Quiet: quietWork,
@@ -167,5 +171,5 @@ func working(condition, step string) *result.Result {
 	}
 }
 
-// quietWork is how long work takes before the status shows it.
+// quietWork is the time before the status reports a running job.
 const quietWork = 5 * time.Second

@@ -13,16 +13,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// ReasonHostKeyChanged is the reason of a host that does not present the key that is recorded for it.
+// ReasonHostKeyChanged is the reason for a host that does not present its pinned key.
 const ReasonHostKeyChanged = string(remote.ReasonHostKeyChanged)
 
-// IsAnotherHost reports whether a connection has failed because the host presented a key that is not the one it must have.
+// IsAnotherHost reports whether a connection has failed because the host presented a key other than the required
+// key.
 func IsAnotherHost(err error) bool {
 	reason := remote.ReasonOf(err)
 	return reason == remote.ReasonHostKeyChanged || reason == remote.ReasonHostKeyUnexpected
 }
 
-// ParseHostKey returns the host key that is recorded in base64.
+// ParseHostKey parses a host key in base64.
 func ParseHostKey(key string) (*v1alpha1.HostKey, error) {
 	data, err := base64.StdEncoding.DecodeString(key)
 	if err != nil {
@@ -35,8 +36,8 @@ func ParseHostKey(key string) (*v1alpha1.HostKey, error) {
 	return &v1alpha1.HostKey{Type: parsed.Type(), Key: key, Fingerprint: ssh.FingerprintSHA256(parsed)}, nil
 }
 
-// ExplainChangedKey returns the error of a connection to the host of an instance. If the host presented the pinned key of
-// another instance, the error reports that instance. instances are all instances.
+// ExplainChangedKey returns the error of a connection to the host of an instance. If the host presented the
+// pinned key of another instance, the error names that instance. instances are all instances.
 func ExplainChangedKey(instance *v1alpha1.WindowsInstance, instances []v1alpha1.WindowsInstance, err error) error {
 	var changed *remote.HostKeyChangedError
 	if !errors.As(err, &changed) {
@@ -49,8 +50,8 @@ func ExplainChangedKey(instance *v1alpha1.WindowsInstance, instances []v1alpha1.
 	return keyOfAnotherHost(instance, holder, changed)
 }
 
-// accepts reports whether a changed host key is accepted: an administrator has accepted it, and it does not belong to the host of
-// another node.
+// accepts reports whether an administrator has accepted a changed host key. A key that belongs to the host of
+// another node is never accepted.
 func (r ConnectRequest) accepts(ctx context.Context, changed *remote.HostKeyChangedError) (bool, error) {
 	key := base64.StdEncoding.EncodeToString(changed.Presented.Data)
 	others, err := r.WithHostKey(ctx, key)
@@ -67,8 +68,8 @@ func (r ConnectRequest) accepts(ctx context.Context, changed *remote.HostKeyChan
 	return false, nil
 }
 
-// keyOfAnotherHost returns the error for a host that presents the pinned key of another instance. Acceptance is not
-// suggested: the operator would configure, restart and restore the host of another node.
+// keyOfAnotherHost returns the error for a host that presents the pinned key of another instance. The error does
+// not suggest acceptance, because the operator would configure, restart and restore the host of another node.
 func keyOfAnotherHost(instance, holder *v1alpha1.WindowsInstance, changed *remote.HostKeyChangedError) error {
 	message := fmt.Sprintf("the host presents the SSH host key %s (%s) of %s, but the pinned key is %s (%s): "+
 		"the addresses of the hosts may have been swapped, or the hosts were made from one image", changed.Presented.Fingerprint(),

@@ -10,11 +10,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// mostHeld is how much of what one host says may stay in memory, in bytes: the memory limit of the operator's
-// Deployment has room for that of hundreds of hostile hosts.
+// mostHeld is the maximum memory for the responses of one host, in bytes. The memory limit of the operator's
+// Deployment has room for hundreds of hostile hosts.
 const mostHeld = 256 << 10
 
-// A host in the hands of somebody else says as much as a line may have. Of that, hardly anything stays in memory.
+// A host under the control of an attacker sends lines of the maximum length. Hardly any of the content stays in
+// memory.
 func TestWhatAHostileHostSaysHoldsLittleMemory(t *testing.T) {
 	repeated := func(count int, form string) string {
 		parts := make([]string, count)

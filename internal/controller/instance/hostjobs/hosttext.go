@@ -11,24 +11,26 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What a host tells of itself goes into the status. A line of its answer may have megabytes, and who controls the host
-// writes what they like: these bounds, in bytes, are far beyond what Windows has, and keep the object within what the
-// API server takes.
+// Limits of the facts that a host reports, in bytes. Facts are copied into the status, a line of a response may
+// have megabytes, and an attacker in control of the host chooses the content. The limits are far beyond real
+// Windows values, and keep the object within the size limit of the API server.
 const (
 	longestFact   = 256
 	longestDetail = 1024
-	// mostAddresses is how many addresses of a host are kept, the default route's among them.
+	// mostAddresses is the maximum number of addresses per host, including the address of the default route.
 	mostAddresses = 64
-	// digestLength is how long a SHA-256 is in hexadecimal, and longestPath more than any path of ours is.
+	// digestLength is the length of a SHA-256 digest in hexadecimal. longestPath exceeds any path of the
+	// operator.
 	digestLength, longestPath = 64, 512
-	// mostFiles is how many files of the payload are known of a host, and mostIdentities how many keys: a payload has some
-	// dozens, and a node three.
+	// mostFiles is the maximum number of known payload files per host, and mostIdentities the maximum number of
+	// keys. A payload has some dozens of files, and a node has three keys.
 	mostFiles, mostIdentities = 1000, 16
-	// longestRequest is more than a certificate request has, and mostOrganizations more than a certificate of ours names.
+	// longestRequest exceeds the size of a certificate request. mostOrganizations exceeds the number of
+	// organizations in the operator's certificates.
 	longestRequest, mostOrganizations = 16 << 10, 4
 )
 
-// boundedStep returns a step of which not more is kept than people read.
+// boundedStep limits the texts and numbers of a step to readable sizes.
 func boundedStep(step verb.Step) verb.Step {
 	step.Name, step.Detail = text.Plain(step.Name, longestFact), text.Plain(step.Detail, longestDetail)
 	step.Of = min(max(step.Of, 0), mostSteps)
@@ -36,13 +38,13 @@ func boundedStep(step verb.Step) verb.Step {
 	return step
 }
 
-// mostSteps is far beyond what a plan has.
+// mostSteps is far beyond the number of steps in a plan.
 const mostSteps = 1_000_000
 
-// mostNames is how many names of one kind people read.
+// mostNames is the maximum number of names of one kind in a message.
 const mostNames = 10
 
-// boundResult cuts what the operator keeps of a result.
+// boundResult limits the parts of a result that the operator keeps.
 func boundResult(result *verb.Result) {
 	boundFacts(result.Facts)
 	boundPlan(result.Plan)
@@ -66,9 +68,9 @@ func boundChecks(result *verb.Result) {
 	}
 }
 
-// boundFacts drops the facts that only the agent's own plan needs, which are most of them, and cuts those that the
-// operator keeps: hundreds of hosts are remembered at once. They are cut where they come in: what is compared later is
-// cut alike.
+// boundFacts drops the facts that only the agent's own plan needs, which are the majority. It limits the
+// remaining facts, because the operator keeps the facts of hundreds of hosts. The limits apply on receipt, so
+// later comparisons use equally limited facts.
 func boundFacts(facts *plan.Facts) {
 	if facts == nil {
 		return
@@ -113,7 +115,7 @@ func boundedSystem(system host.SystemInfo) host.SystemInfo {
 	return system
 }
 
-// boundedAddresses returns the first texts that are addresses.
+// boundedAddresses returns the first valid addresses.
 func boundedAddresses(foreign []string) []string {
 	var addresses []string
 	for _, address := range foreign {
@@ -124,7 +126,7 @@ func boundedAddresses(foreign []string) []string {
 	return addresses
 }
 
-// boundedPayload returns the payload files that the host has. One that is left out is sent again.
+// boundedPayload returns the payload files on the host. The operator sends an omitted file again.
 func boundedPayload(foreign map[string]string) map[string]string {
 	if len(foreign) == 0 {
 		return nil
@@ -138,7 +140,8 @@ func boundedPayload(foreign map[string]string) map[string]string {
 	return kept
 }
 
-// boundedIdentity returns a key's request and certificate. A request that is too long is left out, and so is not signed.
+// boundedIdentity returns the certificate request and the certificate of a key. A request beyond the limit is
+// dropped and therefore not signed.
 func boundedIdentity(identity plan.IdentityFacts) plan.IdentityFacts {
 	if len(identity.Request) > longestRequest {
 		identity.Request = ""
@@ -155,7 +158,7 @@ func boundedIdentity(identity plan.IdentityFacts) plan.IdentityFacts {
 	return identity
 }
 
-// boundPlan cuts what the operator keeps of a plan.
+// boundPlan limits the parts of a plan that the operator keeps.
 func boundPlan(p *plan.Plan) {
 	if p == nil {
 		return

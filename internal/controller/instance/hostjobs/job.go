@@ -44,8 +44,8 @@ func (k Kind) changesHost() bool {
 	return false
 }
 
-// limits are how long jobs may take, from when they have their slots. What they wait for has limits of its own in package
-// remote.
+// limits are the maximum durations of jobs, measured from the acquisition of their slots. Package remote has
+// separate limits for the individual operations.
 var limits = map[Kind]time.Duration{
 	KindConnect: 4 * time.Minute, KindFacts: 20 * time.Minute, KindPlan: 30 * time.Minute, KindVerify: 30 * time.Minute,
 	KindApply: 150 * time.Minute, KindRollback: 150 * time.Minute, KindGiveBack: 150 * time.Minute,
@@ -59,11 +59,11 @@ type Key struct {
 	Input string
 }
 
-// Step is what a job does at present.
+// Step is the current step of a job.
 type Step struct {
 	Name, Detail string
 	Index, Of    int
-	// Waits is true for a step that no later report may follow for long.
+	// Waits is true for a step that may last long without another report.
 	Waits bool
 }
 
@@ -71,23 +71,23 @@ type Step struct {
 type Job struct {
 	Key
 	Limit time.Duration
-	// Show is what the status says while the job runs.
+	// Show is the result for the status while the job runs.
 	Show *result.Result
 	over *remote.Connection
 	run  func(context.Context, *Handle) (any, error)
 }
 
-// Wanted is the part of an instance for which a job is started. A difference stops the job.
+// Wanted is the desired state at the start of a job. The job is stopped when the desired state differs.
 type Wanted struct {
 	UID          types.UID
 	DesiredState v1alpha1.DesiredState
-	// OfMachine is true for the host of a Machine, which goes with it.
+	// OfMachine is true for the host of a Machine. The host is deleted with the Machine.
 	Paused, OfMachine bool
 	Address, User     string
 	wasNode           bool
 }
 
-// WantedOf returns what is wanted of the host of an instance.
+// WantedOf returns the desired state of the host of an instance.
 func WantedOf(instance *v1alpha1.WindowsInstance) Wanted {
 	return Wanted{
 		UID: instance.UID, DesiredState: instance.Spec.DesiredState, Paused: instance.Spec.Paused,
@@ -96,7 +96,7 @@ func WantedOf(instance *v1alpha1.WindowsInstance) Wanted {
 	}
 }
 
-// Unwanted returns why a job that was started for w is not wanted any more; nil if it is.
+// Unwanted returns the cause for stopping a job that was started for w; nil if the job is still desired.
 func (w Wanted) Unwanted(now Wanted) error {
 	now.wasNode = w.wasNode
 	leaves := w.DesiredState == v1alpha1.DesiredStateNode && now.DesiredState != v1alpha1.DesiredStateNode
@@ -109,7 +109,7 @@ func (w Wanted) Unwanted(now Wanted) error {
 	return ErrSuperseded
 }
 
-// sameBut reports whether only the pause was ended.
+// sameBut reports whether nothing but the pause differs.
 func (w Wanted) sameBut(now Wanted) bool {
 	w.Paused = now.Paused
 	return w == now
@@ -122,11 +122,11 @@ type Progress struct {
 	Show   *result.Result
 	Began  time.Time
 	Step   Step
-	// Stopped is why the job is not wanted any more; nil if it is.
+	// Stopped is the cause for stopping the job; nil if the job is still desired.
 	Stopped error
 }
 
-// Handle is what a job may do with its own run.
+// Handle gives a job access to its own run.
 type Handle struct {
 	runner *Runner
 	name   types.NamespacedName
@@ -134,8 +134,8 @@ type Handle struct {
 	class  class
 }
 
-// Changing begins the part of a job that is not cut off because something else is wanted. It fails if something else is
-// wanted already.
+// Changing begins the part of a job that a new desired state does not interrupt. It fails if the desired state
+// has already changed.
 func (h *Handle) Changing() error {
 	h.runner.mu.Lock()
 	defer h.runner.mu.Unlock()
@@ -146,10 +146,11 @@ func (h *Handle) Changing() error {
 	return nil
 }
 
-// reportInterval is how often the loop is woken for the progress of a job.
+// reportInterval is the minimum interval between reconciles for the progress of a job.
 const reportInterval = 5 * time.Second
 
-// Report notes the step that the job does. The loop shows it at a pace that people can follow, and at once if it waits.
+// Report records the current step of the job. It requests a reconcile at most once per reportInterval, or at once
+// if the step waits.
 func (h *Handle) Report(step Step) {
 	r := h.runner
 	r.mu.Lock()

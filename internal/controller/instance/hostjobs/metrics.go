@@ -6,10 +6,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// otherKind is the kind of steps that no agent of this version has.
+// otherKind is the kind of steps that are unknown to agents of this version.
 const otherKind = "Other"
 
-// stepKinds are the kinds of the steps that agents do: a plan's operations, and checks.
+// stepKinds are the kinds of agent steps: the operations of a plan, and checks.
 var stepKinds = kindsOf(
 	plan.EnableFeature{}, plan.DisableFeature{}, plan.SetHostName{}, plan.Reboot{}, plan.MakeDirectory{},
 	plan.InstallRelease{}, plan.WriteFile{},
@@ -32,8 +32,8 @@ func kindsOf(operations ...plan.Operation) map[string]bool {
 	return kinds
 }
 
-// stepKind returns the step's name without its target, to keep the number of series small. The host is not trusted to
-// name steps as the agent does.
+// stepKind returns the step's name without its target, to limit the number of series. Unknown names from the host
+// map to otherKind.
 func stepKind(name string) string {
 	if kind, _, _ := strings.Cut(name, " "); stepKinds[kind] {
 		return kind

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// dialLimit is how long a TCP connection may take that only shows which address a name has.
+	// dialLimit is the timeout of a TCP connection that only resolves the address of a name.
 	dialLimit = 10 * time.Second
-	// lookUpLimit is how long a name server may take to answer.
+	// lookUpLimit is the timeout of a name server query.
 	lookUpLimit = 5 * time.Second
 )
 
-// Resolve returns the IP address to which the host's name leads those that connect to it: nothing is sent. "" if it cannot be
-// connected to.
+// Resolve connects to the host's name and returns the IP address of the connection, or "" if the connection
+// fails. Nothing is sent.
 func (h *Host) Resolve(dial Dial) (string, *result.Result, error) {
 	address := net.JoinHostPort(h.wanted.Address, strconv.Itoa(remote.DefaultPort))
 	return Do(h, Key{KindResolve, address}, working(v1alpha1.ConditionReachable, ""), func(ctx context.Context, _ *Handle) (string, error) {

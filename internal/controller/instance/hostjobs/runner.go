@@ -1,6 +1,6 @@
-// Package hostjobs works on hosts, one job per instance at a time, outside of the reconcile loop: it connects with the pinned
-// host key, installs the agent, sends NodeSpecs and payload files, and runs the agent's commands. It reads and writes no object
-// of the API. Other packages decide on the work.
+// Package hostjobs runs jobs on hosts, one job per instance at a time, outside the reconcile loop. A job connects
+// with the pinned host key, installs the agent, sends NodeSpecs and payload files, or runs agent commands. The
+// package reads and writes no API objects. Other packages decide on the work.
 package hostjobs
 
 import (
@@ -23,18 +23,19 @@ import (
 
 // Causes that end a job before its work is done.
 var (
-	// ErrGone means that the host is no longer the operator's: it leaves with its Machine.
+	// ErrGone means that the operator no longer manages the host, which is deleted with its Machine.
 	ErrGone = errors.New("the host leaves the cluster with its Machine")
-	// ErrSuperseded means that something else is wanted of the host.
+	// ErrSuperseded means that the desired state of the host has changed.
 	ErrSuperseded = errors.New("something else is wanted of the host")
-	// ErrTimedOut means that the job has reached its limit.
+	// ErrTimedOut means that the job exceeded its limit.
 	ErrTimedOut = errors.New("the operator worked on the host without finishing, and stopped")
 )
 
-// slowFailure is how long a job that fails may take before its host counts as slow. A refused connection takes milliseconds.
+// slowFailure is the minimum duration of a failed job for its host to count as slow. A refused connection takes
+// milliseconds.
 const slowFailure = 5 * time.Second
 
-// endLimit is how long jobs may take to end when the operator ends. Then their connections are closed.
+// endLimit is the time that jobs have to end when the operator stops. Then their connections are closed.
 const endLimit = 10 * time.Second
 
 // Runner runs the jobs. It is a manager.Runnable that needs leader election.
@@ -43,7 +44,7 @@ type Runner struct {
 	payload *payload.Payload
 	clock   clock.WithTicker
 	slots   slots
-	started chan struct{} // closed when jobs may begin
+	started chan struct{} // closed when jobs may start
 
 	mu      sync.Mutex
 	base    context.Context // of all jobs; nil before the start
@@ -53,7 +54,7 @@ type Runner struct {
 	begun   int
 }
 
-// NewRunner returns a Runner that makes connections with a pool, and sends files of a payload.
+// NewRunner returns a Runner that connects with a pool and sends the files of a payload.
 func NewRunner(hosts *remote.Pool, files *payload.Payload, clock clock.WithTicker) *Runner {
 	return &Runner{
 		hosts: hosts, payload: files, clock: clock, slots: newSlots(), started: make(chan struct{}),
@@ -61,13 +62,14 @@ func NewRunner(hosts *remote.Pool, files *payload.Payload, clock clock.WithTicke
 	}
 }
 
-// record is what the runner has of an instance's host.
+// record is the state of the runner for the host of an instance.
 type record struct {
 	uid     types.UID
 	known   Known
 	running *run
 	ended   *outcome
-	// failed is true if the last job has failed, and has held its slot for long before. A connection alone is no success.
+	// failed is true if the last job failed after holding its slot for more than slowFailure. A connection alone
+	// does not reset failed.
 	failed bool
 }
 
@@ -76,28 +78,28 @@ type run struct {
 	job      Job
 	wanted   Wanted
 	began    time.Time
-	entered  time.Time // when the job had its slot; zero before
+	entered  time.Time // when the job acquired its slot; zero before
 	cancel   context.CancelCauseFunc
 	step     Step
-	shown    time.Time // when a reconcile was requested for a step
+	shown    time.Time // when a reconcile was last requested for a step
 	changing bool
 	stopped  error
 }
 
-// outcome is the end of a job, for the next reconcile that is committed.
+// outcome is the result of a job, for the next reconcile that is committed.
 type outcome struct {
 	key    Key
 	answer any
 	err    error
-	// over is the connection that the work was done over, which may have ended with it; nil for none.
+	// over is the connection that the job used, which may have ended with the job; nil for none.
 	over *remote.Connection
 	at   time.Time
 }
 
-// outcomeLife is how long the outcome of a job is kept for a reconcile that gets as far as the phase that has requested the job.
+// outcomeLife is the maximum time that the outcome of a job is kept for the phase that requested the job.
 const outcomeLife = time.Minute
 
-// Start lets jobs begin. It returns when the operator ends and all jobs have ended.
+// Start allows jobs to start. It returns when the operator stops and all jobs have ended.
 func (r *Runner) Start(ctx context.Context) error {
 	r.mu.Lock()
 	r.base = ctx
@@ -120,20 +122,22 @@ func (r *Runner) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection makes jobs end before the lease is given up.
+// NeedLeaderElection makes jobs end before the lease is released.
 func (*Runner) NeedLeaderElection() bool { return true }
 
-// Started is closed when jobs may begin.
+// Started is closed when jobs may start.
 func (r *Runner) Started() <-chan struct{} { return r.started }
 
-// OnEnd sets the function that requests a reconcile of an instance whose job has ended, or has progressed. It must not block.
+// OnEnd sets the function that requests a reconcile of an instance when its job ends or progresses. The function
+// must not block.
 func (r *Runner) OnEnd(wake func(types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wake = wake
 }
 
-// Of returns the host of an instance, for one reconcile. A job for a former instance of the same name is stopped first.
+// Of returns the host of an instance, for one reconcile. It first stops a job for a former instance of the same
+// name.
 func (r *Runner) Of(instance *v1alpha1.WindowsInstance) *Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,8 +163,9 @@ func (r *Runner) Of(instance *v1alpha1.WindowsInstance) *Host {
 	return host
 }
 
-// Commit keeps what a reconcile has learned of a host, and begins the job that it requests. It reports false if the job must be
-// requested again: the operator ends, or has not begun to lead, or the reconcile did not learn how the last job has changed the host.
+// Commit stores the knowledge of a host from a reconcile, and starts the requested job. It returns false if the
+// job must be requested again. The operator may be stopping, may not be the leader yet, or the reconcile may not
+// have used the outcome of the last change.
 func (r *Runner) Commit(ctx context.Context, instance *v1alpha1.WindowsInstance, host *Host) bool {
 	if host.close {
 		r.hosts.Close(instance.Name)
@@ -213,11 +218,11 @@ func (r *Runner) Commit(ctx context.Context, instance *v1alpha1.WindowsInstance,
 	return true
 }
 
-// do does a job, and has the instance reconciled.
+// do runs a job, and requests a reconcile of the instance.
 func (r *Runner) do(ctx context.Context, name types.NamespacedName, record *record, run *run) {
 	h := &Handle{runner: r, name: name, run: run, class: classOf(run, record)}
 	silent := func() {}
-	if quiet := run.job.Show.Quiet; quiet > 0 { // from then on the status shows the job
+	if quiet := run.job.Show.Quiet; quiet > 0 { // then the status shows the job
 		silent = after(r.clock, quiet, func() { r.Trigger(name) })
 	}
 	answer, err := r.work(ctx, h)
@@ -232,17 +237,17 @@ func (r *Runner) do(ctx context.Context, name types.NamespacedName, record *reco
 	metric.JobDuration.Of(string(run.job.Kind)).Observe(took.Seconds())
 	run.cancel(nil)
 	r.mu.Lock()
-	if record.uid == "" { // no other job begins before that
+	if record.uid == "" { // no other job starts before that
 		r.mu.Unlock()
 		r.hosts.Close(name.Name)
 		r.mu.Lock()
 	}
 	record.running = nil
-	if run.stopped != nil || errors.Is(err, errStale) { // what the job has done to the host is not known
+	if run.stopped != nil || errors.Is(err, errStale) { // the effect of the job on the host is unknown
 		record.known.ForgetState()
 	} else {
 		record.ended = &outcome{key: run.job.Key, answer: answer, err: err, over: run.job.over, at: r.clock.Now()}
-		if err != nil || run.job.Kind != KindConnect { // a host that accepts a connection may stall then
+		if err != nil || run.job.Kind != KindConnect { // a host that accepts a connection may still stall
 			record.failed = err != nil && took > slowFailure
 		}
 	}
@@ -261,7 +266,7 @@ func (r *Runner) Trigger(name types.NamespacedName) {
 	wake(name)
 }
 
-// work runs the function of a job within its limits. A panic is a failure.
+// work runs the function of a job within its limits. A panic is returned as an error.
 func (r *Runner) work(ctx context.Context, h *Handle) (answer any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -283,7 +288,7 @@ func (r *Runner) work(ctx context.Context, h *Handle) (answer any, err error) {
 	r.mu.Unlock()
 	if limit := h.run.job.Limit; h.run.job.Kind.onHost() {
 		defer after(r.clock, limit, func() { h.run.cancel(ErrTimedOut) })()
-	} else { // The API server's time and that of name servers is the real one.
+	} else { // The API server and name servers use the real clock.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, ErrTimedOut)
 		defer cancel()
@@ -296,7 +301,7 @@ func (r *Runner) work(ctx context.Context, h *Handle) (answer any, err error) {
 	return answer, err
 }
 
-// Oldest returns how long the oldest job has gone on beyond its limit; zero if none has.
+// Oldest returns how far the most overdue job exceeds its limit; zero if no job does.
 func (r *Runner) Oldest() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -309,14 +314,14 @@ func (r *Runner) Oldest() time.Duration {
 	return oldest
 }
 
-// Begun returns how many jobs were begun so far.
+// Begun returns the number of jobs started so far.
 func (r *Runner) Begun() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.begun
 }
 
-// Running returns the number of jobs.
+// Running returns the number of running jobs.
 func (r *Runner) Running() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// bench is a Runner under test, with the instances that were woken.
+// bench is a Runner under test that counts the requested reconciles.
 type bench struct {
 	*Runner
 	t     *testing.T
@@ -62,7 +62,7 @@ func listed() *v1alpha1.WindowsInstance {
 
 var shown = &result.Result{Outcome: result.Working}
 
-// asks is what a reconcile does that needs the answer of a job.
+// asks simulates a reconcile that needs the result of a job.
 func (b *bench) asks(instance *v1alpha1.WindowsInstance, key Key, run func(context.Context, *Handle) (string, error)) (answer string,
 	pending bool, err error) {
 	b.t.Helper()
@@ -144,7 +144,7 @@ func TestWhatStopsAJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance *v1alpha1.WindowsInstance
 		change   func(*v1alpha1.WindowsInstance)
-		changing bool // the host
+		changing bool // whether the host is changed
 		cutOff   bool
 		unwanted bool
 	}{
@@ -205,8 +205,8 @@ func removed(i *v1alpha1.WindowsInstance)   { i.Spec.DesiredState = v1alpha1.Des
 func paused(i *v1alpha1.WindowsInstance)    { i.Spec.Paused = true }
 func remade(i *v1alpha1.WindowsInstance)    { i.UID = "uid-2" }
 
-// What a job that changes the host has done is not known if nobody uses its outcome. A job that was requested without knowing it does
-// not begin.
+// The effect of a job that changes the host is unknown if the reconcile does not use the outcome. A job requested
+// without the outcome must not start.
 func TestWhatIsKnownOfAHostIsForgottenWithTheOutcomeOfAChangeThatNobodyUses(t *testing.T) {
 	done := func(context.Context, *Handle) (string, error) { return "", nil }
 	for kind, forgotten := range map[Kind]bool{KindApply: true, KindReboot: true, KindDrain: false, KindVerify: false} {
@@ -231,7 +231,8 @@ func TestWhatIsKnownOfAHostIsForgottenWithTheOutcomeOfAChangeThatNobodyUses(t *t
 	}
 }
 
-// A reconcile may end before the phase that has requested the job: an object was changed at the same time, or a list is not read yet.
+// A reconcile may end before the phase that requested the job, because of a conflicting write or an unfinished
+// list.
 func TestAnOutcomeIsKeptForAReconcileThatGetsFurther(t *testing.T) {
 	for after, kept := range map[time.Duration]bool{time.Second: true, outcomeLife: false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -18,19 +18,19 @@ type session struct {
 	*Handle
 	connection *remote.Connection
 	payload    *payload.Payload
-	agent      string // the path of the agent on the host; empty if it was not looked for
+	agent      string // the path of the agent on the host; empty if unknown
 }
 
-// Run has the agent do a verb.
+// Run runs an agent command.
 func (s *session) Run(ctx context.Context, name verb.Name, arguments ...string) (verb.Line, error) {
 	return s.runAt(ctx, s.agent, name, arguments...)
 }
 
-// digest is what the SHA-256 of a program looks like. A host's answer may hold anything else.
+// digest matches a SHA-256 digest. The response of a host may contain anything else.
 var digest = regexp.MustCompile("^[0-9a-f]{64}$")
 
-// agentPath returns the path of an agent that the host has named. It is always in the agents' own folder, where only
-// administrators write, whatever the host has sent.
+// agentPath returns the path of an agent named by the host. The path is always in the agent directory, where only
+// administrators can write, regardless of the response.
 func agentPath(sha256, own string) string {
 	if !digest.MatchString(sha256) {
 		return own
@@ -59,7 +59,7 @@ func (s *session) runAt(ctx context.Context, agent string, name verb.Name, argum
 	return last, err
 }
 
-// change is Run for a verb that changes the host.
+// change is Run for an agent command that changes the host.
 func (s *session) change(ctx context.Context, agent string, name verb.Name, arguments ...string) (verb.Line, error) {
 	if err := s.Changing(); err != nil {
 		return verb.Line{}, err
@@ -67,19 +67,19 @@ func (s *session) change(ctx context.Context, agent string, name verb.Name, argu
 	return s.runAt(ctx, agent, name, arguments...)
 }
 
-// transfer reports bytes on their way, and how fast they go.
+// transfer reports the transferred bytes and the transfer rate.
 func (s *session) transfer(step string) func(done, total int64) {
 	clock, first := s.runner.clock, int64(-1)
 	begin := clock.Now()
 	return func(done, total int64) {
 		if first < 0 {
-			first = done // an upload that goes on where it was cut does not begin at zero
+			first = done // a resumed upload does not start at zero
 		}
 		s.Report(Step{Name: step, Detail: transferred(done, total, done-first, clock.Since(begin))})
 	}
 }
 
-// transferred says how far a transfer is that has sent some bytes in some time.
+// transferred formats the progress and the rate of a transfer.
 func transferred(done, total, sent int64, in time.Duration) string {
 	text := fmt.Sprintf("%.1f of %.1f MB", float64(done)/1e6, float64(total)/1e6)
 	if in < time.Second {
@@ -88,7 +88,7 @@ func transferred(done, total, sent int64, in time.Duration) string {
 	return fmt.Sprintf("%s, %.1f MB/s", text, float64(sent)/1e6/in.Seconds())
 }
 
-// waitsForOthers reports that the host must wait until others were sent programs.
+// waitsForOthers reports that the host waits for transfers to other hosts.
 func (s *session) waitsForOthers(step string) func() {
 	return func() {
 		s.Report(Step{Name: step, Detail: "waits until other hosts have got their programs", Waits: true})

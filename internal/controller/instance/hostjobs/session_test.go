@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// The operator runs no program that a host names but an agent in the agents' own folder.
+// The only programs that the operator runs at the request of a host are agents in the agent directory.
 func TestPathOfAFormerAgent(t *testing.T) {
 	own := `C:\k\wicd\000000000000\wicd.exe`
 	sum := strings.Repeat("0123456789abcdef", 4)
@@ -47,7 +47,8 @@ func TestTransferred(t *testing.T) {
 	}
 }
 
-// A transfer that was cut goes on only with the same archive: patches must not give way to whole files because of it.
+// A transfer resumes only with an identical archive, so the choice of patches must not depend on the
+// interruption.
 func TestAFailureOnTheWayForgetsTheHost(t *testing.T) {
 	h := &Host{Known: Known{Agent: `C:\k\wicd\0123\wicd.exe`, Facts: &plan.Facts{}}}
 	h.Failed(v1alpha1.ConditionInstalled, errors.New("the connection was lost"))

@@ -10,26 +10,26 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Limits of hosts that are worked on at the same time, beside those of the connection pool. Nodes in service take none of
-// these slots, so that others do not hold them up.
+// Limits of concurrent work on hosts, in addition to those of the connection pool. Nodes in service need none of
+// these slots, so work on other hosts does not delay them.
 const (
 	firstContacts = 256 // hosts that were never nodes
-	retries       = 128 // hosts that have held a slot for long when they were worked on last, and failed
-	// firstContactShare is how long a first contact holds its slot at most, if there is one for it among the retries.
+	retries       = 128 // hosts with a last job that failed after holding a slot for long
+	// firstContactShare is the maximum time that a first contact holds its slot, if a retry slot is free.
 	firstContactShare = 15 * time.Minute
 
-	// Hosts that are sent programs at the same time. Each can take 40 MB/s over a round trip of 50 ms, because 2 MiB are under
-	// way: a few of them fill what a pod's network and its share of a processor carry, and more would only make all of them
-	// finish late. Each takes about 4 MiB of memory. A host that has its agent does not queue behind all that do not.
+	// Limits of concurrent transfers. Each transfer can reach 40 MB/s over a round trip of 50 ms, because 2 MiB
+	// are in flight. A few transfers saturate the network and the CPU share of a pod, and more would only delay
+	// all of them. Each needs about 4 MiB of memory. Hosts with an agent do not queue behind hosts without one.
 	agentTransfers   = 8
 	payloadTransfers = 16
-	// slowTransfers is how many more hosts go on with a transfer that has lasted longer than transferShare: hosts on a slow line
-	// do not hold up the others.
+	// slowTransfers is the maximum number of additional transfers that have lasted longer than transferShare.
+	// Hosts with a slow connection do not delay other hosts.
 	slowTransfers = 48
 	transferShare = 2 * time.Minute
 )
 
-// slots limit work at the same time. They serve in the order of arrival.
+// slots limit concurrent work. Requests are served in the order of arrival.
 type slots struct {
 	first, retry           *semaphore.Weighted
 	agents, payloads, slow *semaphore.Weighted
@@ -43,13 +43,13 @@ func newSlots() slots {
 	}
 }
 
-// class is what the operator knows of a host that a job works on.
+// class is the class of a host for the slots of a job.
 type class int
 
 const (
-	inService class = iota // it was a node before, and answered when it was worked on last; or the job does not connect to it
-	newHost                // it was never a node, and has not failed yet
-	retried                // the last job has failed after a long time
+	inService class = iota // a former node that responded to the last job, or a job without a connection
+	newHost                // a host that was never a node and has not failed yet
+	retried                // a host with a last job that failed after a long time
 )
 
 func classOf(run *run, record *record) class {
@@ -64,7 +64,7 @@ func classOf(run *run, record *record) class {
 	return inService
 }
 
-// enter waits for the slot of a job, and returns what leaves it.
+// enter waits for the slot of a job, and returns the function that releases the slot.
 func (s slots) enter(ctx context.Context, h *Handle, clock clock.WithTicker) (leave func(), err error) {
 	const waits = "waits until the work on other hosts has ended"
 	switch h.class {
@@ -76,8 +76,8 @@ func (s slots) enter(ctx context.Context, h *Handle, clock clock.WithTicker) (le
 	return func() {}, nil
 }
 
-// borrow waits for a slot and returns what gives it back. After its share of time, it moves to a slot of another limit, if
-// there is one free then.
+// borrow acquires a slot from limit, and returns the function that releases the slot. After its share of time,
+// the slot is exchanged for a slot of late, if late has a free slot.
 func borrow(ctx context.Context, limit, late *semaphore.Weighted, share time.Duration, clock clock.WithTicker,
 	waits func()) (giveBack func(), err error) {
 	if !limit.TryAcquire(1) {
@@ -110,7 +110,7 @@ func borrow(ctx context.Context, limit, late *semaphore.Weighted, share time.Dur
 	}, nil
 }
 
-// after calls a function after some time, unless it is stopped before.
+// after calls a function after a delay, unless stopped before.
 func after(clock clock.WithTicker, wait time.Duration, call func()) (stop func()) {
 	timer, stopped := clock.NewTimer(wait), make(chan struct{})
 	go func() {

@@ -30,7 +30,7 @@ func TestAHostThatTakesLongMovesOutOfTheWay(t *testing.T) {
 			t.Error("a third one begins, and there is no more room for those that take long")
 		}
 		slow()
-		slow() // once is enough
+		slow() // a second call has no effect
 		next()
 		synctest.Wait()
 		if !limit.TryAcquire(1) || !late.TryAcquire(1) || limit.TryAcquire(1) || late.TryAcquire(1) {
@@ -60,7 +60,7 @@ func TestWhichHostsTakeASlot(t *testing.T) {
 	}
 }
 
-// A host that logs in and then stalls takes the slots of hosts that have failed, at each attempt.
+// A host that accepts logins and then stalls needs a slot for failed hosts at each attempt.
 func TestAConnectionDoesNotMakeUpForAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Stop ends the job of an instance. Work that changes the host is cut off only if the host is gone: the agent would go on
-// with it anyway. Otherwise it goes on to its end, and its outcome is dropped.
+// Stop ends the job of an instance. A job that changes the host is interrupted only if the host no longer exists,
+// because the agent continues the change in any case. Otherwise the job completes, and its outcome is dropped.
 func (r *Runner) Stop(name types.NamespacedName, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -24,14 +24,14 @@ func (r *Runner) stop(name types.NamespacedName, record *record, cause error) {
 	run.stopped = cause
 	switch {
 	case errors.Is(cause, ErrGone):
-		go r.hosts.Close(name.Name) // which waits for the end of the connection
+		go r.hosts.Close(name.Name) // blocks until the connection has ended
 		run.cancel(cause)
 	case !run.changing:
 		run.cancel(cause)
 	}
 }
 
-// Forget drops what is known of the host of an instance that is gone, and stops its job.
+// Forget drops the record of the host of an instance that no longer exists, and stops its job.
 func (r *Runner) Forget(name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,8 +42,8 @@ func (r *Runner) Forget(name types.NamespacedName) {
 	r.hosts.Close(name.Name)
 }
 
-// forget is called with r locked. The record of a running job, and the connection, stay for nobody until the job has ended: a change
-// of a listed host is not cut off.
+// forget must be called with r locked. The record and the connection remain until a running job has ended,
+// because a change of a listed host is not interrupted.
 func (r *Runner) forget(name types.NamespacedName, record *record) {
 	cause := ErrSuperseded
 	if record.running != nil && record.running.wanted.OfMachine {
@@ -56,7 +56,7 @@ func (r *Runner) forget(name types.NamespacedName, record *record) {
 		return
 	}
 	if !record.running.changing {
-		go r.hosts.Close(name.Name) // which waits for the end of the connection
+		go r.hosts.Close(name.Name) // blocks until the connection has ended
 	}
 	record.uid, record.known, record.ended = "", Known{}, nil
 }

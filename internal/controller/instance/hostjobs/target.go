@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// TargetOf returns the host of an instance, and the host key that must answer. announced is the fingerprint of the host key that the
-// Machine announces for the first contact; "" for none.
+// TargetOf returns the connection target of an instance, with the required host key. announced is the fingerprint
+// of the host key that the Machine announces for the first contact; "" for none.
 func TargetOf(instance *v1alpha1.WindowsInstance, key sshkey.Key, cluster nodespec.Cluster, announced string) (remote.Target, *result.Result) {
 	target := remote.Target{
 		Instance: instance.Name, Namespace: instance.Namespace,

@@ -15,19 +15,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// portLimit is how long a host may take to accept a connection to its kubelet.
+// portLimit is the timeout of a connection to the kubelet of a host.
 const portLimit = 5 * time.Second
 
 // Dial connects to a port of a host.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// verified is the answer of Verify.
+// verified is the result of Verify.
 type verified struct {
 	result *verb.Result
 	port   error
 }
 
-// Verify has the agent check the node, and tries the port of its kubelet. It reports whether the answer is new.
+// Verify has the agent verify the node, and connects to the port of the kubelet. It reports whether the result is
+// new.
 func (h *Host) Verify(dial Dial, kubelet string) (fresh bool, pending *result.Result, err error) {
 	if h.Verified != nil {
 		return false, nil, nil
@@ -45,7 +46,7 @@ func (h *Host) Verify(dial Dial, kubelet string) (fresh bool, pending *result.Re
 	return pending == nil && err == nil, pending, err
 }
 
-// try reports why a port of the host cannot be connected to; nil if it can.
+// try checks the connection to a port of the host.
 func try(ctx context.Context, dial Dial, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, portLimit)
 	defer cancel()
@@ -56,8 +57,8 @@ func try(ctx context.Context, dial Dial, address string) error {
 	return err
 }
 
-// Commit has the agent delete the rollback target of the host, and closes the connection. If that fails, it is done with the next
-// change. The reconcile does not wait for it.
+// Commit has the agent delete the rollback target of the host, and closes the connection. If that fails, the
+// deletion is done with the next change. The reconcile does not wait for the job.
 func (h *Host) Commit() {
 	hosts, name := h.runner.hosts, h.name.Name
 	_, _, _ = over(h, KindCommit, "", working(v1alpha1.ConditionReady, "Commit"), nil, func(ctx context.Context, s *session) (any, error) {
@@ -69,8 +70,8 @@ func (h *Host) Commit() {
 	})
 }
 
-// Rollback has the host rolled back by the agent that has applied what it is rolled back to: no other agent knows for sure what
-// that means.
+// Rollback rolls the host back with the agent that applied the rollback target. Only that agent reliably
+// interprets its own target.
 func (h *Host) Rollback(before Before) (verb.Line, *result.Result, error) {
 	agent := agentPath(h.Facts.FallbackAgent, h.Agent)
 	return over(h, KindRollback, h.Facts.Fallback, working(v1alpha1.ConditionReady, "Rollback"), before, func(ctx context.Context, s *session) (verb.Line, error) {
@@ -78,7 +79,7 @@ func (h *Host) Rollback(before Before) (verb.Line, *result.Result, error) {
 	})
 }
 
-// VerifyRolledBack has the same agent check the node that was rolled back.
+// VerifyRolledBack verifies the node with the agent that applied the rollback target.
 func (h *Host) VerifyRolledBack() (*verb.Result, *result.Result, error) {
 	agent := agentPath(h.Facts.AppliedAgent, h.Agent)
 	return over(h, KindVerify, h.Facts.Applied+" "+agent, working(v1alpha1.ConditionReady, "Verify"), nil, func(ctx context.Context, s *session) (*verb.Result, error) {
@@ -87,10 +88,10 @@ func (h *Host) VerifyRolledBack() (*verb.Result, *result.Result, error) {
 	})
 }
 
-// Renewal is the end of a renewal of certificates.
+// Renewal is the result of a renewal of certificates.
 type Renewal struct {
-	// Issued are the new certificates, by the names of their identities. Left are the identities whose certificates the agent has
-	// not taken.
+	// Issued are the new certificates, by the names of their identities. Left are the identities with
+	// certificates that the agent has not installed.
 	Issued map[string]string
 	Left   plan.Plan
 }
@@ -100,10 +101,11 @@ type UnsignedError struct{ Err error }
 
 func (e *UnsignedError) Error() string { return e.Err.Error() }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *UnsignedError) Unwrap() error { return e.Err }
 
-// Renew has the agent make keys and requests for identities, has these signed, and has the certificates put in place.
+// Renew has the agent create keys and certificate requests for identities, signs the requests, and has the agent
+// install the certificates.
 func (h *Host) Renew(names []string, sign func(context.Context, *plan.Facts) (map[string]string, error),
 	encode func(map[string]string) []string) (Renewal, *result.Result, error) {
 	return over(h, KindRenew, strings.Join(names, " "), working(v1alpha1.ConditionUpToDate, "Renew"), nil, func(ctx context.Context, s *session) (Renewal, error) {
@@ -115,7 +117,7 @@ func (h *Host) Renew(names []string, sign func(context.Context, *plan.Facts) (ma
 		if err != nil {
 			return Renewal{}, err
 		}
-		if err := s.Changing(); err != nil { // nothing is signed for an instance that is gone
+		if err := s.Changing(); err != nil { // nothing is signed for a deleted instance
 			return Renewal{}, err
 		}
 		issued, err := sign(ctx, line.Result.Facts)
@@ -129,16 +131,16 @@ func (h *Host) Renew(names []string, sign func(context.Context, *plan.Facts) (ma
 	})
 }
 
-// Reboot has the agent restart a host that still has the boot ID.
+// Reboot has the agent restart a host if the boot ID is unchanged.
 func (h *Host) Reboot(boot string, before Before) (verb.Line, *result.Result, error) {
 	return over(h, KindReboot, boot, working(v1alpha1.ConditionPrepared, "Reboot"), before, func(ctx context.Context, s *session) (verb.Line, error) {
 		return s.change(ctx, s.agent, verb.Reboot, "--boot-id", "boot:"+boot)
 	})
 }
 
-// Remains is what a removal has found on a host.
+// Remains is the result of a removal's inspection of a host.
 type Remains struct {
-	// Changed is true if the agent has left on the host what says how it was before.
+	// Changed is true if the agent has left a record of the original state on the host.
 	Changed bool
 }
 
@@ -161,8 +163,8 @@ func (h *Host) FindRemains() (*Remains, *result.Result, error) {
 	return remains, pending, err
 }
 
-// GiveBack has the agent restore the host, unless the host has no agent's ledger, and deletes the agent's folders. The answer is
-// the agent's last line; none without the agent.
+// GiveBack has the agent restore the host if withAgent is true, and deletes the agent directories. It returns the
+// last output line of the agent; none without the agent.
 func (h *Host) GiveBack(withAgent bool, before Before) (verb.Line, *result.Result, error) {
 	input := "without the agent"
 	if withAgent {
@@ -182,8 +184,8 @@ func (h *Host) GiveBack(withAgent bool, before Before) (verb.Line, *result.Resul
 		if err := s.connection.Remove(ctx, nodespec.AgentRoot, nodespec.LandingRoot); err != nil {
 			return line, err
 		}
-		// The agent has left in it what was there before and nothing else. What that was, nobody can say once the ledger is
-		// gone.
+		// The agent has left only files that existed before the installation. Without the ledger, these files are
+		// unknown.
 		return line, s.connection.RemoveEmpty(ctx, nodespec.Root)
 	})
 }

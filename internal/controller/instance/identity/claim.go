@@ -1,5 +1,5 @@
-// Package identity decides and claims the node names of hosts, and has the certificates of a node's services signed, renewed
-// and deleted. It judges names and requests by package policy, and connects to no host.
+// Package identity decides and claims the node names of hosts. It obtains, renews and deletes the certificates of a
+// node's services. Package policy judges the names and requests. Package identity does not connect to hosts.
 package identity
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// claimPoll is how soon a claim is looked at again that waits for another to be withdrawn.
+// claimPoll is the interval between checks of a claim that waits for the withdrawal of another claim.
 const claimPoll = time.Second
 
-// Names gives nodes their names.
+// Names assigns names to nodes.
 type Names struct {
 	Nodes    nodes.Nodes
 	Machines nodes.Machines
@@ -30,8 +30,8 @@ type Names struct {
 	Clock    clock.PassiveClock
 }
 
-// Claim decides the node's name and makes sure that it is unique. It writes the claim before it checks it: of two
-// instances that claim one name at the same time, at least one sees the other.
+// Claim decides the node name and ensures that it is unique. The claim is written before the check: if two
+// instances claim one name at the same time, at least one instance observes the other claim.
 func (n *Names) Claim(ctx context.Context, s *scope.Scope) *result.Result {
 	name, o := n.existing(ctx, s)
 	if name == "" && o == nil {
@@ -55,7 +55,7 @@ func (n *Names) Claim(ctx context.Context, s *scope.Scope) *result.Result {
 	if err != nil {
 		return result.API(v1alpha1.ConditionJoined, "check the node name", err)
 	}
-	if write && (decision.Allowed || decision.Passes) { // a name that is refused still is not claimed again each time
+	if write && (decision.Allowed || decision.Passes) { // a name that is still refused is not claimed again each time
 		return result.WriteFirst(v1alpha1.ConditionJoined)
 	}
 	if decision.Allowed {
@@ -63,8 +63,8 @@ func (n *Names) Claim(ctx context.Context, s *scope.Scope) *result.Result {
 		confirmed.Confirmed, confirmed.ClaimedAt = true, nil
 		s.Session.RefusedName = ""
 		s.Instance.Status.NodeRef = &confirmed
-		// Meanwhile the instance may have been paused or removed, and then its claim no longer counts for others: the write is
-		// refused then.
+		// If the instance was paused or removed meanwhile, other instances no longer respect its claim. The
+		// write is refused then.
 		return result.WriteFirst(v1alpha1.ConditionJoined)
 	}
 	if decision.Passes {
@@ -77,7 +77,7 @@ func (n *Names) Claim(ctx context.Context, s *scope.Scope) *result.Result {
 	return n.withdraw(s, decision)
 }
 
-// withdraw gives a claim up.
+// withdraw withdraws a claim.
 func (n *Names) withdraw(s *scope.Scope, decision policy.Decision) *result.Result {
 	s.Session.RefusedName, s.Instance.Status.NodeRef = s.NodeName(), nil
 	s.Host.Close()
@@ -87,8 +87,8 @@ func (n *Names) withdraw(s *scope.Scope, decision policy.Decision) *result.Resul
 	}
 }
 
-// keep gives a granted name up when another instance of the host has it and the Node. The host is that instance's: what
-// is known of its configuration is no longer true.
+// keep withdraws a granted name when another instance of the host has the name and the Node. The host then
+// belongs to that instance, and the known configuration of the host is no longer valid.
 func (n *Names) keep(ctx context.Context, s *scope.Scope, name string) *result.Result {
 	node, err := n.Nodes.RecentNamed(ctx, name)
 	if err != nil {
@@ -97,7 +97,8 @@ func (n *Names) keep(ctx context.Context, s *scope.Scope, name string) *result.R
 	if node != nil && node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name {
 		return nil
 	}
-	// The cache is enough: a host that waits for its Node asks often, and another holder may be found a moment later.
+	// The cache is sufficient: a host that waits for its Node is reconciled often, and another holder may be
+	// found later.
 	instances, err := n.Nodes.Claimants(ctx, name)
 	if err != nil {
 		return result.API(v1alpha1.ConditionJoined, "find the other instances of the name", err)
@@ -110,14 +111,14 @@ func (n *Names) keep(ctx context.Context, s *scope.Scope, name string) *result.R
 	return n.withdraw(s, decision)
 }
 
-// refuseRename stops at a host that is a node and calls itself otherwise since. Its Node stays bound to it: under
-// another name the host would be a second node, and nobody would drain and delete the first.
+// refuseRename stops when the host of a node was renamed. The Node stays bound to the instance. Under another
+// name the host would become a second node, and the first would never be drained and deleted.
 func (n *Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *result.Result {
 	ref := s.Instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed {
 		return nil
 	}
-	if ref.UID == "" { // the kubelet may have registered it, and nobody has noted that yet
+	if ref.UID == "" { // the kubelet may have registered an unbound Node
 		node, err := n.Nodes.Named(ctx, ref.Name)
 		if err != nil {
 			return result.API(v1alpha1.ConditionJoined, "read the Node", err)
@@ -126,7 +127,7 @@ func (n *Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *
 			return nil
 		}
 	}
-	s.Host.Facts = nil // the next attempt asks the host again
+	s.Host.Facts = nil // the next attempt reads the host facts again
 	return &result.Result{
 		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNameConflict, Outcome: result.NeedsAdministrator,
 		After:   result.HostRecheck,
@@ -135,8 +136,8 @@ func (n *Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *
 	}
 }
 
-// expected returns the lower-case form of the name that the host has or is to be given, or by which the cloud knows it.
-// A Node keeps its name when the host joins a domain or leaves it.
+// expected returns the lower-case node name: the current or future computer name, or the name of the machine
+// in the cloud. A Node keeps its name when the host joins or leaves a domain.
 func (n *Names) expected(ctx context.Context, s *scope.Scope) (string, *result.Result) {
 	if name := s.KeptNodeName(); name != "" {
 		return name, nil
@@ -174,10 +175,10 @@ func (n *Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (po
 	return nodename.Grant(claim), nil
 }
 
-// StillNamed returns the result to a name that was granted; nil when the name is still the instance's own. Later a
-// Node of another machine may have taken the name, or the instance's own was deleted and another kubelet was faster:
-// then nothing is signed for the name and nothing is written to that Node. The claim, read from the API server, is what it was
-// decided on.
+// StillNamed checks that a granted name still belongs to the instance, and returns a result if it does not. A
+// Node of another machine may have taken the name later, or another kubelet registered after the instance's
+// Node was deleted. Then no certificate is signed for the name, and that Node is not changed. The returned
+// claim, read from the API server, is the basis of the decision.
 func (n *Names) StillNamed(ctx context.Context, s *scope.Scope) (nodename.Claim, *result.Result) {
 	now := n.Clock.Now()
 	claim, err := n.Nodes.Claim(ctx, s, s.NodeName())

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// byCloud returns the name by which the cloud knows the machine, or the one that its node has already.
+// byCloud returns the name of the machine in the cloud, or the current name of the node.
 func (n *Names) byCloud(ctx context.Context, s *scope.Scope) (string, *result.Result) {
 	told := nodename.CloudAnswer{Platform: s.Cluster.Platform}
 	if facts := s.Host.Facts.CloudName; facts != nil {
@@ -32,11 +32,11 @@ func (n *Names) byCloud(ctx context.Context, s *scope.Scope) (string, *result.Re
 	if decision.Allowed {
 		return name, nil
 	}
-	s.Host.Facts = nil // the next attempt asks the host again
+	s.Host.Facts = nil // the next attempt reads the host facts again
 	return "", cloudNameObstacle(decision)
 }
 
-// keepsName reports whether the host keeps the node name that it has been granted.
+// keepsName reports whether the host keeps its granted node name.
 func (n *Names) keepsName(ctx context.Context, s *scope.Scope, told nodename.CloudAnswer) (bool, error) {
 	ref := s.Instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed {
@@ -45,11 +45,11 @@ func (n *Names) keepsName(ctx context.Context, s *scope.Scope, told nodename.Clo
 	if nodename.Keeps(ref.Name, ref.UID != "", told) {
 		return true, nil
 	}
-	node, err := n.Nodes.Named(ctx, ref.Name) // the kubelet may have registered it, and nobody has noted that yet
+	node, err := n.Nodes.Named(ctx, ref.Name) // the kubelet may have registered an unbound Node
 	return err == nil && nodename.Keeps(ref.Name, node != nil, told), err
 }
 
-// machineAddresses returns the addresses of the instance's Machine; none when it has no Machine.
+// machineAddresses returns the addresses of the instance's Machine; none if there is no Machine.
 func (n *Names) machineAddresses(ctx context.Context, s *scope.Scope) ([]corev1.NodeAddress, error) {
 	if !s.OfMachine() {
 		return nil, nil

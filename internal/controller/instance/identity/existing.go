@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// existing returns the name of the Node that the host of a listed instance without a granted name has already; empty
-// when there is none. Under another name the host would be a second node, and the first would not be drained.
+// existing returns the name of the existing Node of a listed host without a granted name; empty if there is
+// none. Under another name the host would become a second node, and the first would not be drained.
 func (n *Names) existing(ctx context.Context, s *scope.Scope) (string, *result.Result) {
 	if ref := s.Instance.Status.NodeRef; !s.BYOH() || ref != nil && ref.Confirmed {
 		return "", nil
@@ -35,8 +35,8 @@ func (n *Names) existing(ctx context.Context, s *scope.Scope) (string, *result.R
 	return name, nil
 }
 
-// ofFormerEntry returns the node name of another instance of the same host, whose entry was replaced by this one. Grant
-// decides whether the name passes on.
+// ofFormerEntry returns the node name of an earlier instance of the same host, if this instance replaces the
+// entry of the earlier one. Grant decides whether the name is transferred.
 func (n *Names) ofFormerEntry(ctx context.Context, s *scope.Scope) (string, error) {
 	if s.Instance.Status.HostKey == nil {
 		return "", nil
@@ -48,7 +48,7 @@ func (n *Names) ofFormerEntry(ctx context.Context, s *scope.Scope) (string, erro
 	return nodename.OfFormerEntry(s.Instance, others), nil
 }
 
-// legacy returns the name of the Node that an operator before version 12 has made of the host.
+// legacy returns the name of the Node that a legacy operator created from the host.
 func (n *Names) legacy(ctx context.Context, s *scope.Scope) (string, policy.Decision, error) {
 	found, err := n.Adoption.NodesAtAddress(ctx, s)
 	if err != nil || len(found) == 0 {
@@ -67,7 +67,7 @@ func (n *Names) legacy(ctx context.Context, s *scope.Scope) (string, policy.Deci
 	return name, decision, nil
 }
 
-// refuseLegacy stops before anything on the host or a Node is changed.
+// refuseLegacy stops before the host or a Node is changed.
 func (n *Names) refuseLegacy(s *scope.Scope, decision policy.Decision) *result.Result {
 	o := n.withdraw(s, decision)
 	o.Next = result.Untouched + "Delete the Node that is not this host's: that of a host which no longer exists, or which has another address now. " +
@@ -75,7 +75,7 @@ func (n *Names) refuseLegacy(s *scope.Scope, decision policy.Decision) *result.R
 	return o
 }
 
-// nameOfNewNode returns the name that the host would have as a new node; empty when it is unknown.
+// nameOfNewNode returns the name that the host would have as a new node; empty if unknown.
 func nameOfNewNode(s *scope.Scope) string {
 	facts := s.Host.Facts
 	if nodename.GivenByCloud(s.Cluster.Platform) {
@@ -86,18 +86,18 @@ func nameOfNewNode(s *scope.Scope) string {
 	}
 	name, err := nodename.OfHost(s.Cluster.Platform, hostName(s), facts.System.Domain)
 	if err != nil {
-		return "" // expected reports it, unless there is a legacy Node
+		return "" // expected reports the error, unless there is a legacy Node
 	}
 	return name
 }
 
-// hostName returns the computer name that the host has or is to be given.
+// hostName returns the desired computer name of the host, or else the current one.
 func hostName(s *scope.Scope) string {
 	return cmp.Or(s.Instance.Spec.HostName, s.Host.Facts.System.HostName)
 }
 
-// keepsHostName reports whether a host keeps the node name that it has been granted: its Node exists, and has the host's
-// name with or without a domain.
+// keepsHostName reports whether a host keeps its granted node name: the Node exists, and has the host's name
+// with or without a domain.
 func (n *Names) keepsHostName(ctx context.Context, s *scope.Scope) (bool, error) {
 	ref := s.Instance.Status.NodeRef
 	if !nodename.NamedAfter(ref.Name, hostName(s)) {
@@ -106,6 +106,6 @@ func (n *Names) keepsHostName(ctx context.Context, s *scope.Scope) (bool, error)
 	if ref.UID != "" {
 		return true, nil
 	}
-	node, err := n.Nodes.Named(ctx, ref.Name) // the kubelet may have registered it, and the operator not yet bound it
+	node, err := n.Nodes.Named(ctx, ref.Name) // the kubelet may have registered an unbound Node
 	return node != nil, err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// DeleteRequests deletes the certificate requests that were made for the instance.
+// DeleteRequests deletes the certificate requests that were created for the instance.
 func (c Signer) DeleteRequests(ctx context.Context, instance string) error {
 	requests := c.Clientset.CertificatesV1().CertificateSigningRequests()
 	list, err := requests.List(ctx, metav1.ListOptions{LabelSelector: labelInstance + "=" + labelOf(instance)})
@@ -49,8 +49,8 @@ func (c Signer) DeleteRequestsOf(ctx context.Context, user, signer string) error
 	return nil
 }
 
-// NotTaken returns the result of an agent that still needs a certificate after it was sent. It has the certificate
-// signed again.
+// NotTaken returns the result of an agent that still needs a certificate after receiving it. The next attempt
+// requests a new certificate.
 func (c Signer) NotTaken(ctx context.Context, s *scope.Scope, identity string) *result.Result {
 	if err := c.DeleteRequests(ctx, s.Instance.Name); err != nil {
 		return result.API(v1alpha1.ConditionJoined, "delete the certificate request", err)
@@ -65,7 +65,7 @@ func (c Signer) NotTaken(ctx context.Context, s *scope.Scope, identity string) *
 		o.Reason, o.After = clock.Reason, result.HostRecheck
 		o.Message += " " + clock.Message
 		o.Next += " " + support.ClockRemedy
-		s.Host.Facts = nil // the next attempt asks for the host's time again
+		s.Host.Facts = nil // the next attempt reads the host's time again
 	}
 	return o
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// NoteIssued remembers certificates that were issued and that the host has taken, by the names of their identities.
+// NoteIssued records certificates that were issued and installed on the host, by the names of their
+// identities.
 func NoteIssued(status *v1alpha1.WindowsInstanceStatus, issued map[string]string, now time.Time) {
 	for name, certificate := range issued {
 		block, _ := pem.Decode([]byte(certificate))
@@ -41,13 +42,13 @@ func note(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.CertificateStat
 	slices.SortFunc(status.Certificates, func(a, b v1alpha1.CertificateStatus) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// reportRest is how long after a renewal the operator does not renew a certificate only because of what the host reports
-// of it. Otherwise a host could have the cluster sign a certificate with each look at it.
+// reportRest is the minimum time between a renewal and the next renewal that is due only because of the
+// host's report. Without it, every inspection could make the cluster sign a certificate.
 const reportRest = time.Hour
 
-// Note remembers the certificates of the identities of a fully applied spec, and no others. The host reports how long
-// they are valid: it could lie only about its own. A missing one, without which the node works, is renewed at once,
-// unless it was renewed a moment ago. The kubelet renews its own.
+// Note records the certificates for exactly the identities of a fully applied spec. The validity is reported by the
+// host, and a false report affects only the certificates of that host. A missing certificate that is not essential
+// for the node is renewed at once, unless a renewal was recent. The kubelet renews its own certificates.
 func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts *plan.Facts, now time.Time) {
 	wanted := func(name string) bool {
 		return slices.ContainsFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == name })
@@ -76,7 +77,7 @@ func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts 
 	}
 }
 
-// afterRenewal returns what is remembered of a certificate that the host reports after the operator has renewed it.
+// afterRenewal returns the status of a certificate that the host reports after a renewal by the operator.
 func afterRenewal(known, reported v1alpha1.CertificateStatus) v1alpha1.CertificateStatus {
 	switch {
 	case known.IssuedAt == nil:
@@ -91,22 +92,22 @@ func afterRenewal(known, reported v1alpha1.CertificateStatus) v1alpha1.Certifica
 	return reported
 }
 
-// renewalPart is the part of its life after which a certificate is renewed. The kubelet renews its own at 70 to 90
-// percent.
+// renewalPart is the fraction of the lifetime after which a certificate is renewed. The kubelet renews its
+// own certificates at 70 to 90 percent.
 const renewalPart = 0.75
 
-// certificateStatus says when a certificate is renewed.
+// certificateStatus returns the status of a certificate with its renewal time.
 func certificateStatus(name string, notBefore, notAfter time.Time) v1alpha1.CertificateStatus {
 	renewAt := notBefore.Add(time.Duration(renewalPart * float64(notAfter.Sub(notBefore))))
 	return v1alpha1.CertificateStatus{
-		// The API keeps whole seconds.
+		// The API stores full seconds.
 		Name: name, NotAfter: metav1.NewTime(notAfter).Rfc3339Copy(), RenewAt: metav1.NewTime(renewAt).Rfc3339Copy(),
 	}
 }
 
-// Due returns the names of the certificates that must be renewed now, and the time until the next look at the others;
-// zero when there are none. Hosts that were joined together would all be connected to at once again, so the looks are
-// spread over a tenth of a certificate's life.
+// Due returns the names of the certificates that must be renewed now, and the time until the next check of
+// the rest; zero if there are none. The checks are spread over a tenth of the certificate lifetime, because
+// hosts that joined together would otherwise all be contacted at once.
 func Due(certificates []v1alpha1.CertificateStatus, now time.Time, jitter float64) (due []string, next time.Duration) {
 	for _, certificate := range certificates {
 		rest := certificate.RenewAt.Sub(now)
@@ -114,13 +115,13 @@ func Due(certificates []v1alpha1.CertificateStatus, now time.Time, jitter float6
 			due = append(due, certificate.Name)
 			continue
 		}
-		margin := certificate.NotAfter.Sub(certificate.RenewAt.Time) // a quarter of its life
+		margin := certificate.NotAfter.Sub(certificate.RenewAt.Time) // a quarter of the lifetime
 		next = Sooner(next, rest+time.Duration(0.4*jitter*float64(margin)))
 	}
 	return due, next
 }
 
-// Sooner returns the shorter of two waits. Zero means no wait at all.
+// Sooner returns the shorter of two waits. Zero means no wait.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -128,7 +129,8 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// Needed returns the names of the identities whose certificates a plan needs; empty for the kubelet's.
+// Needed returns the identity names of the certificates that a plan needs. The name of the kubelet's identity
+// is empty.
 func Needed(p plan.Plan) []string {
 	var names []string
 	for _, need := range p.Needs {

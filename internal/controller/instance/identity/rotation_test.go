@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// What a host reports of its certificate is known after each look at it, which a host can bring about as often as it
-// likes. R-131
+// The operator reads a host's certificate report with each inspection, and a host can cause inspections at
+// will. R-131
 func TestAHostCannotHaveItsCertificateRenewedAsOftenAsItLikes(t *testing.T) {
 	const name = "cloud-node-manager"
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -28,23 +28,25 @@ import (
 )
 
 const (
-	// labelInstance on a CertificateSigningRequest names the WindowsInstance that it was made for, as labelOf writes it.
+	// labelInstance is the label of a CertificateSigningRequest with the name of its WindowsInstance, as
+	// encoded by labelOf.
 	labelInstance = "windowsmachineconfig.openshift.io/instance"
-	// signLimit is how long the cluster's signer may take before the operator looks again later.
+	// signLimit is the time limit for the cluster's signer before the operator retries later.
 	signLimit = 10 * time.Second
-	// signPoll is the time between two looks at what it has signed.
+	// signPoll is the interval between checks for the signed certificate.
 	signPoll = 50 * time.Millisecond
 )
 
-// Signer has the cluster's signers sign the requests of hosts.
+// Signer submits certificate requests of hosts to the cluster's signers.
 type Signer struct {
 	Clientset kubernetes.Interface
 	Clock     clock.Clock
 	Namespace string // of the operator
 }
 
-// Issue has certificates signed for the requests of identities, in a job, and returns them by the names of the identities. What was
-// signed, and for which WindowsInstance, the CertificateSigningRequests tell. before is called before the job is requested.
+// Issue requests certificates for identities in a job, and returns the signed certificates by identity name. The
+// CertificateSigningRequests record the signed content and the WindowsInstance. The function before is called
+// before the job is requested.
 func (c Signer) Issue(s *scope.Scope, wanted []nodespec.Identity, facts *plan.Facts, before hostjobs.Before) (map[string]string, *result.Result) {
 	var input []string
 	for _, identity := range wanted {
@@ -66,11 +68,11 @@ func (c Signer) Issue(s *scope.Scope, wanted []nodespec.Identity, facts *plan.Fa
 	return issued, pending
 }
 
-// quietSigning is how long the signer may take before the status shows it.
+// quietSigning is the delay before the status shows that the signer is working.
 const quietSigning = 5 * time.Second
 
-// SignAll has the requests of identities signed, if each asks for its identity and nothing else. It returns the certificates by the
-// names of the identities.
+// SignAll obtains certificates for identities, if each request matches exactly its identity, and returns the
+// certificates by identity name.
 func (c Signer) SignAll(ctx context.Context, instance, node string, wanted []nodespec.Identity, facts *plan.Facts) (map[string]string, error) {
 	issued := map[string]string{}
 	for _, identity := range wanted {
@@ -86,12 +88,13 @@ func (c Signer) SignAll(ctx context.Context, instance, node string, wanted []nod
 	return issued, nil
 }
 
-// RefusedError means that a request does not ask for its identity and nothing else.
+// RefusedError means that a request does not match exactly its identity.
 type RefusedError struct{ Result *result.Result }
 
 func (e *RefusedError) Error() string { return e.Result.Message }
 
-// refuseRequest returns the result of a request that does not ask for an identity and nothing else; nil for none.
+// refuseRequest returns a result if the request of an identity does not match exactly that identity; nil
+// otherwise.
 func refuseRequest(identity nodespec.Identity, facts *plan.Facts) *result.Result {
 	request := []byte(facts.IdentityOf(identity.Name).Request)
 	if len(request) == 0 {
@@ -113,7 +116,7 @@ func refuseRequest(identity nodespec.Identity, facts *plan.Facts) *result.Result
 	return nil
 }
 
-// signerOf is who signs for an identity: for kubelets the cluster has a signer of its own.
+// signerOf returns the name of the signer for an identity. The cluster has a separate signer for kubelets.
 func signerOf(identity nodespec.Identity) string {
 	if identity.Name == "" {
 		return certificatesv1.KubeAPIServerClientKubeletSignerName
@@ -121,8 +124,9 @@ func signerOf(identity nodespec.Identity) string {
 	return certificatesv1.KubeAPIServerClientSignerName
 }
 
-// sign has the cluster's signer sign the request. Its name follows from the request, so a second attempt finds the
-// first one's answer.
+// sign submits and approves a request, and returns the certificate that the cluster's signer issues. The name of
+// the CertificateSigningRequest is derived from the request, so that a second attempt finds the certificate of the
+// first.
 func (c Signer) sign(ctx context.Context, instance, node string, request []byte, identity nodespec.Identity) ([]byte, error) {
 	sum := sha256.Sum256(request)
 	name := "wmco-" + node + "-" + hex.EncodeToString(sum[:6])
@@ -150,7 +154,7 @@ func (c Signer) sign(ctx context.Context, instance, node string, request []byte,
 		if err != nil {
 			return false, fmt.Errorf("read CertificateSigningRequest %s: %w", name, err)
 		}
-		// It may be an earlier attempt's, or that of somebody who has foreseen its name.
+		// The object may be from an earlier attempt, or from another client that has predicted the name.
 		if isNew := !existed && made.UID == present.UID; !ours(present, csr) || !isNew && !c.madeByOperator(present) {
 			return false, fmt.Errorf("CertificateSigningRequest %s is there already and is not the operator's (made by %s): delete it", name, present.Spec.Username)
 		}
@@ -179,8 +183,8 @@ func (c Signer) sign(ctx context.Context, instance, node string, request []byte,
 	return certificate, nil
 }
 
-// await asks at once and after each interval of the operator's clock, until the answer is yes or there is none. The
-// limit is for the API server, whose time is the real one.
+// await calls the given function at once and after each interval of the operator's clock, until the result is true
+// or an error. The limit applies to the API server and is measured in real time.
 func (c Signer) await(ctx context.Context, interval, limit time.Duration,
 	ask func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -199,7 +203,8 @@ func (c Signer) await(ctx context.Context, interval, limit time.Duration,
 	}
 }
 
-// labelOf returns the name of an instance as the value of a label, which is shorter than the name of a Machine may be.
+// labelOf returns the name of an instance as a label value. Names of Machines may be longer than label
+// values.
 func labelOf(instance string) string {
 	if len(instance) <= validation.LabelValueMaxLength {
 		return instance
@@ -208,15 +213,15 @@ func labelOf(instance string) string {
 	return instance[:40] + "-" + hex.EncodeToString(sum[:8])
 }
 
-// madeByOperator reports whether a request was made by a ServiceAccount of the operator's namespace, which is this
-// operator or the one before it. A host knows the request too, and with it the name; it would be approved for as long
-// as the host wants, or whoever the host is.
+// madeByOperator reports whether a request was created by a ServiceAccount of the operator's namespace: by this
+// operator or its predecessor. A host also knows the request and therefore the name. Without this check, a request
+// that the host or another client submitted would be approved at any time.
 func (c Signer) madeByOperator(request *certificatesv1.CertificateSigningRequest) bool {
 	return strings.HasPrefix(request.Spec.Username, "system:serviceaccount:"+c.Namespace+":")
 }
 
-// ours reports whether a request is the one that the operator made: its name can be foreseen, and nothing that another
-// made is approved under it.
+// ours reports whether a request has the content that the operator submitted. The name is predictable, and no
+// foreign content may be approved under it.
 func ours(present, made *certificatesv1.CertificateSigningRequest) bool {
 	return bytes.Equal(present.Spec.Request, made.Spec.Request) && present.Spec.SignerName == made.Spec.SignerName &&
 		slices.Equal(present.Spec.Usages, made.Spec.Usages) && present.Spec.ExpirationSeconds == nil &&

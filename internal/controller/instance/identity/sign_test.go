@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// A MachineSet's name may have 63 characters, and those of its Machines have six more.
+// The name of a MachineSet may have 63 characters, and the names of its Machines have six more.
 func TestTheLabelOfARequestTakesEveryNameOfAMachine(t *testing.T) {
 	long := strings.Repeat("x", 63)
 	for name, c := range map[string]struct{ instance, want string }{

@@ -21,8 +21,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/queue"
 )
 
-// Readings of all instances and Machines are shared, and take seconds: a certificate must not be signed on what the
-// Node was before them.
+// All instances and Machines are listed in shared requests that take seconds. A certificate must not be
+// signed based on a Node that was read before them.
 func TestAClaimHasTheNodeThatRegistersWhileInstancesAndMachinesAreListed(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),

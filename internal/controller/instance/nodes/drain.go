@@ -15,20 +15,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Cordoned reports whether the operator has made the Node unschedulable for a drain that has not ended.
+// Cordoned reports whether the operator has cordoned the Node for a drain that has not ended.
 func Cordoned(node *corev1.Node) bool {
 	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
 	return ours
 }
 
-// Draining reports whether the operator has cordoned the Node and has recorded since that pods may be left: nothing
-// that needs a drained node was done to its host.
+// Draining reports whether the operator has cordoned the Node and recorded that the drain is incomplete. In
+// this state, no change that needs a drained node was made to the host.
 func Draining(node *corev1.Node) bool {
 	return Cordoned(node) && node.Annotations[v1alpha1.AnnotationDrained] == v1alpha1.DrainIncomplete
 }
 
-// TakeIntoService makes the Node schedulable again if the operator had made it unschedulable, and changes nothing else
-// of it.
+// TakeIntoService uncordons the Node if the operator had cordoned it, and changes nothing else.
 func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
 	return queue.Retry(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		node, err := n.Of(ctx, instance)
@@ -41,8 +40,8 @@ func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsIn
 	})
 }
 
-// EndRestart makes the Node schedulable after a requested restart, and removes the request from the Node. It clears the
-// instance's status.requestedReboot, for the caller to write.
+// EndRestart uncordons the Node after a requested restart, and removes the request from the Node. It clears
+// status.requestedReboot of the instance; the caller writes the status.
 func (n Nodes) EndRestart(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
 	err := queue.Retry(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		node, err := n.Of(ctx, instance)
@@ -60,14 +59,15 @@ func (n Nodes) EndRestart(ctx context.Context, instance *v1alpha1.WindowsInstanc
 	return err
 }
 
-// DrainOutdated reports whether another client has made the Node schedulable after its drain was complete.
+// DrainOutdated reports whether another client has uncordoned the Node after its drain was complete.
 func DrainOutdated(node *corev1.Node) bool {
 	_, recorded := node.Annotations[v1alpha1.AnnotationDrained]
 	return Cordoned(node) && recorded && !Draining(node) && !node.Spec.Unschedulable
 }
 
-// Cordon makes the Node unschedulable, and records on it when the drain began, and that it is not complete. A Node that
-// was made schedulable by another client during a disruption loses its record: its host may be changed already.
+// Cordon cordons the Node, and records the start time of the drain and that the drain is incomplete. If
+// another client uncordoned the Node during a disruption, Cordon removes the drain record instead: the host
+// may already be changed.
 func (n Nodes) Cordon(ctx context.Context, node *corev1.Node, began time.Time) error {
 	after := node.DeepCopy()
 	after.Spec.Unschedulable = true
@@ -80,8 +80,8 @@ func (n Nodes) Cordon(ctx context.Context, node *corev1.Node, began time.Time) e
 	return n.Patch(ctx, node, after)
 }
 
-// RecordDrained records on the Node that its drain is complete, if the operator has cordoned it. It fails with a
-// conflict if the Node has changed since it was read.
+// RecordDrained records a complete drain on the Node, if the operator has cordoned the Node. RecordDrained
+// returns a conflict error if the Node has changed since it was read.
 func (n Nodes) RecordDrained(ctx context.Context, node *corev1.Node) error {
 	if !Cordoned(node) || nodeidentity.Drained(node) {
 		return nil
@@ -91,8 +91,9 @@ func (n Nodes) RecordDrained(ctx context.Context, node *corev1.Node) error {
 	return n.patchUnchanged(ctx, node, after)
 }
 
-// DiscardDrained removes the record of a complete drain from a Node that another client has made schedulable since:
-// it does not count any more, also when the Node is made unschedulable again. It reads the cache first.
+// DiscardDrained removes the record of a complete drain from a Node that another client has uncordoned since.
+// The record is invalid from then on, even if the Node is cordoned again. DiscardDrained reads the cache
+// first.
 func (n Nodes) DiscardDrained(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
 	node, err := n.cached(ctx, instance)
 	if err != nil || node == nil || !DrainOutdated(node) {
@@ -109,7 +110,7 @@ func (n Nodes) DiscardDrained(ctx context.Context, instance *v1alpha1.WindowsIns
 	})
 }
 
-// patchUnchanged writes the differences unless the Node has changed since it was read.
+// patchUnchanged patches the Node unless another client has changed the Node meanwhile.
 func (n Nodes) patchUnchanged(ctx context.Context, before, after *corev1.Node) error {
 	if err := n.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch Node %s: %w", before.Name, err)
@@ -118,7 +119,7 @@ func (n Nodes) patchUnchanged(ctx context.Context, before, after *corev1.Node) e
 	return nil
 }
 
-// uncordon makes the Node schedulable if the operator has cordoned it, and removes the records of the drain.
+// uncordon uncordons the Node if the operator has cordoned it, and removes the records of the drain.
 func uncordon(node *corev1.Node) {
 	if Cordoned(node) {
 		node.Spec.Unschedulable = false

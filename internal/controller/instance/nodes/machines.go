@@ -20,12 +20,12 @@ import (
 // Machines reads Machines from the API server, not from a cache.
 type Machines struct {
 	Live client.Reader
-	// Listed reads all Machines.
+	// Listed lists all Machines.
 	Listed queue.Lists[machinev1beta1.Machine]
 }
 
-// Of reads the instance's Machine; nil when it has none or its Machine is gone, even if another Machine has the same
-// name.
+// Of reads the instance's Machine. It returns nil if the instance has no Machine or the Machine no longer
+// exists, even if another Machine has the same name.
 func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*machinev1beta1.Machine, error) {
 	reference := instance.Spec.Source.Machine
 	if reference == nil {
@@ -33,7 +33,7 @@ func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*
 	}
 	machine := &machinev1beta1.Machine{}
 	err := m.Live.Get(ctx, types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}, machine)
-	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) { // not the answer of a server without Machines
+	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) { // a server without the Machine API responds differently
 		return nil, nil
 	}
 	if err != nil {
@@ -45,8 +45,8 @@ func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*
 	return machine, nil
 }
 
-// All returns the Machines of the cluster like Nodes.Instances; none where there is no Machine API, which an instance of a Machine
-// contradicts.
+// All returns the Machines of the cluster, with the guarantees of Nodes.Instances. A cluster without a Machine API
+// has no Machines; an instance that refers to a Machine then causes an error.
 func (m Machines) All(ctx context.Context, s *scope.Scope, instances []v1alpha1.WindowsInstance) ([]machinev1beta1.Machine, error) {
 	requests := queue.Requests[machinev1beta1.Machine]{Next: &s.Session.Machines, Present: &s.Machines}
 	return m.Listed.Get(ctx, client.ObjectKeyFromObject(s.Instance), s.Stored.ResourceVersion, requests,
@@ -59,7 +59,7 @@ func (m Machines) All(ctx context.Context, s *scope.Scope, instances []v1alpha1.
 		})
 }
 
-// MachineName returns the namespace and name of the Machine of a source; empty for none.
+// MachineName returns the namespace and name of the Machine of a source; empty if there is none.
 func MachineName(source v1alpha1.Source) string {
 	if source.Machine == nil {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// answer is an API server that gives one answer.
+// answer is an API server that always returns the same error.
 type answer struct {
 	client.Reader
 	err error

@@ -1,5 +1,5 @@
-// Package nodes reads and writes the Node of an instance, explains why a Node is not Ready, and reads Machines. It decides
-// nothing about hosts, and does not ask the gate.
+// Package nodes reads and writes the Node of an instance, explains why a Node is not Ready, and reads
+// Machines. It does not decide on hosts, and does not use the gate.
 package nodes
 
 import (
@@ -25,23 +25,23 @@ import (
 // Nodes reads Nodes from the API server, and writes them.
 type Nodes struct {
 	Client client.Client
-	// Live reads the API server and not the cache: what the operator has just written to a Node decides whether its host
-	// is left alone.
+	// Live reads from the API server, not from the cache. The last write of the operator to a Node can decide
+	// whether its host stays unchanged.
 	Live client.Reader
-	// Listed reads all instances.
+	// Listed lists all instances.
 	Listed queue.Lists[v1alpha1.WindowsInstance]
-	// Written are the Nodes as the operator has written them last.
+	// Written contains the Nodes as last written by the operator.
 	Written  *Written
 	Clock    clock.WithTicker
 	Machines Machines
-	// Quiet is how long a wait for a Node lasts before the status shows it.
+	// Quiet is the delay before the status shows a wait for a Node.
 	Quiet     time.Duration
 	Namespace string // of the instances
 	Version   string // of the operator
 }
 
-// Recent returns the instance's Node as the cache has it, or as the operator has written it if that is newer; nil when it is not
-// there, or has no name yet.
+// Recent returns the instance's Node from the cache, or as last written by the operator if that version is
+// newer. It returns nil if the Node does not exist or has no name yet.
 func (n Nodes) Recent(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
 	name := scope.NodeNameOf(instance)
 	if name == "" {
@@ -50,7 +50,7 @@ func (n Nodes) Recent(ctx context.Context, instance *v1alpha1.WindowsInstance) (
 	return n.RecentNamed(ctx, name)
 }
 
-// RecentNamed is Recent for the Node of a name.
+// RecentNamed is Recent for a given node name.
 func (n Nodes) RecentNamed(ctx context.Context, name string) (*corev1.Node, error) {
 	cached := &corev1.Node{}
 	err := n.Client.Get(ctx, types.NamespacedName{Name: name}, cached)
@@ -63,7 +63,7 @@ func (n Nodes) RecentNamed(ctx context.Context, name string) (*corev1.Node, erro
 	return n.Written.newer(name, cached), nil
 }
 
-// Of reads the instance's Node; nil when it is not there, or has no name yet.
+// Of reads the instance's Node. It returns nil if the Node does not exist or has no name yet.
 func (n Nodes) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
 	if scope.NodeNameOf(instance) == "" {
 		return nil, nil
@@ -71,7 +71,7 @@ func (n Nodes) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*cor
 	return n.Named(ctx, scope.NodeNameOf(instance))
 }
 
-// Named reads the Node of a name; nil when it is not there.
+// Named reads the Node with the given name, and returns nil if it does not exist.
 func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	err := n.Live.Get(ctx, types.NamespacedName{Name: name}, node)
@@ -84,8 +84,9 @@ func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
 	return node, nil
 }
 
-// OfHost finds the Node whose host has shown that key and has one of these addresses; nil when there is none. The operator
-// has noted the key on the Node, and admission keeps its kubelet from changing it. Machines of one image may share a key.
+// OfHost returns the Node with the given host key and a matching address; nil if there is none. The operator
+// has recorded the host key on the Node, and admission prevents the kubelet from changing it. Machines
+// created from one image may share a host key.
 func (n Nodes) OfHost(ctx context.Context, key v1alpha1.HostKey, addresses []string) (*corev1.Node, error) {
 	ofHost := func(node *corev1.Node) bool {
 		return node.Annotations[v1alpha1.AnnotationHostKey] == key.Key && node.Annotations[v1alpha1.AnnotationHostKeyType] == key.Type &&
@@ -106,8 +107,9 @@ func (n Nodes) OfHost(ctx context.Context, key v1alpha1.HostKey, addresses []str
 	return nil, nil
 }
 
-// Instances returns all instances, as the API server had them after the scope's instance has got its version. They must not be changed.
-// It returns queue.ErrNotRead if they must be waited for.
+// Instances returns all instances, as listed by the API server after the version of the scope's instance was
+// written. Callers must not modify them. Instances returns queue.ErrNotRead if the caller must wait for the
+// list.
 func (n Nodes) Instances(ctx context.Context, s *scope.Scope) ([]v1alpha1.WindowsInstance, error) {
 	requests := queue.Requests[v1alpha1.WindowsInstance]{Next: &s.Session.Instances, Present: &s.Instances}
 	return n.Listed.Get(ctx, client.ObjectKeyFromObject(s.Instance), s.Stored.ResourceVersion, requests,
@@ -120,17 +122,18 @@ func (n Nodes) Instances(ctx context.Context, s *scope.Scope) ([]v1alpha1.Window
 		})
 }
 
-// Claimants returns the instances that have claimed a node name, as the cache has them. They must not be changed.
+// Claimants returns the cached instances that have claimed a node name. Callers must not modify them.
 func (n Nodes) Claimants(ctx context.Context, name string) ([]v1alpha1.WindowsInstance, error) {
 	return lookup.Instances{Cache: n.Client, Namespace: n.Namespace}.OfNode(ctx, name)
 }
 
-// WithHostKey returns the instances of hosts with a host key, as the cache has them. They must not be changed.
+// WithHostKey returns the cached instances with the given host key. Callers must not modify them.
 func (n Nodes) WithHostKey(ctx context.Context, key string) ([]v1alpha1.WindowsInstance, error) {
 	return lookup.Instances{Cache: n.Client, Namespace: n.Namespace}.WithHostKey(ctx, key)
 }
 
-// Owns reports whether the Node is the instance's own and may be drained and deleted with it.
+// Owns reports whether the instance owns the Node, so that the Node may be drained and deleted with the
+// instance.
 func (n Nodes) Owns(ctx context.Context, s *scope.Scope, node *corev1.Node) (bool, error) {
 	instances, err := n.Instances(ctx, s)
 	if err != nil {
@@ -139,9 +142,9 @@ func (n Nodes) Owns(ctx context.Context, s *scope.Scope, node *corev1.Node) (boo
 	return nodeidentity.Owns(s.Instance, node, instances), nil
 }
 
-// Claim returns the claim of an instance to a node name, with all instances and Machines that could have the name, and
-// the Node of that name, which may be nil. The Node is read last: the lists may take seconds, and meanwhile another
-// kubelet may register.
+// Claim returns the claim of an instance to a node name. The claim contains all instances and Machines that could
+// have the name, and the Node with that name, which may be nil. The Node is read last: listing may take seconds,
+// and another kubelet may register meanwhile.
 func (n Nodes) Claim(ctx context.Context, s *scope.Scope, name string) (nodename.Claim, error) {
 	claim := nodename.Claim{Instance: *s.Instance, NodeName: name}
 	var err error
@@ -155,7 +158,7 @@ func (n Nodes) Claim(ctx context.Context, s *scope.Scope, name string) (nodename
 	return claim, err
 }
 
-// NotReadyMessage returns why a Node is not Ready, in the words of its kubelet.
+// NotReadyMessage returns the kubelet's message about why a Node is not Ready.
 func NotReadyMessage(node *corev1.Node) string {
 	if ready := nodeidentity.ReadyCondition(node); ready != nil {
 		return ready.Message
@@ -163,7 +166,7 @@ func NotReadyMessage(node *corev1.Node) string {
 	return "it has not reported yet"
 }
 
-// RebootWanted reports whether somebody has asked for a restart of the node's host.
+// RebootWanted reports whether a restart of the node's host was requested.
 func RebootWanted(node *corev1.Node) bool {
 	_, wanted := node.Annotations[v1alpha1.AnnotationRebootRequired]
 	return wanted

@@ -15,8 +15,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// own puts on the Node what the operator owns on the Node of an instance: the labels of a Windows node and those of the
-// instance's source, the taint for Windows, the binding and the pinned host key. All else on the Node stays.
+// own sets the metadata that the operator owns on the Node of an instance: the labels of a Windows node and
+// of the instance's source, the Windows taint, the binding, and the pinned host key. The rest of the Node is
+// unchanged.
 func own(node *corev1.Node, instance *v1alpha1.WindowsInstance) {
 	listed := instance.Spec.Source.ConfigMapKey != ""
 	setAll(&node.Labels, nodespec.NodeLabels(listed))
@@ -37,8 +38,8 @@ func own(node *corev1.Node, instance *v1alpha1.WindowsInstance) {
 	}
 }
 
-// ownProof puts back on a proven Node what the operator has noted there when it proved it. Nodes of older operators are
-// left as they are.
+// ownProof restores on a verified Node the annotations that the operator recorded at the verification. Nodes
+// of legacy operators are not changed.
 func ownProof(node *corev1.Node, status *v1alpha1.WindowsInstanceStatus) {
 	if nodeidentity.Unproven(node) || IsOlder(node) {
 		return
@@ -52,14 +53,14 @@ func ownProof(node *corev1.Node, status *v1alpha1.WindowsInstanceStatus) {
 	}
 }
 
-// kubeletsLabels are what the kubelet says of its host, or the operator of its source. A Machine's labels do not change
-// them.
+// kubeletsLabels are labels that the kubelet sets from its host, or the operator from the source. A Machine
+// cannot override these labels.
 var kubeletsLabels = []string{
 	corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelHostname, corev1.LabelWindowsBuild,
 	v1alpha1.LabelOSID, v1alpha1.LabelBYOH,
 }
 
-// keepLabels puts the labels on the Node that its source wants there. Others stay.
+// keepLabels sets the labels from the source on the Node. Other labels are unchanged.
 func keepLabels(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	if metadata == nil {
 		return
@@ -76,7 +77,7 @@ func windowsTaint() corev1.Taint {
 	return corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)}
 }
 
-// taintLike returns the Node's taint of the same key and effect, of which there is at most one; nil when there is none.
+// taintLike returns the Node's taint with the same key and effect, or nil. A Node has at most one such taint.
 func taintLike(node *corev1.Node, taint *corev1.Taint) *corev1.Taint {
 	for i := range node.Spec.Taints {
 		if node.Spec.Taints[i].MatchTaint(taint) {
@@ -86,14 +87,14 @@ func taintLike(node *corev1.Node, taint *corev1.Taint) *corev1.Taint {
 	return nil
 }
 
-// ForWindows reports whether a Node has the taint that keeps pods away that do not tolerate Windows.
+// ForWindows reports whether a Node has the Windows taint, which keeps away pods without a toleration for Windows.
 func ForWindows(node *corev1.Node) bool {
 	windows := windowsTaint()
 	present := taintLike(node, &windows)
 	return present != nil && present.Value == windows.Value
 }
 
-// whole returns the instance's Node as it is with all that the operator owns there.
+// whole returns a copy of the Node with all metadata that the operator owns.
 func whole(node *corev1.Node, instance *v1alpha1.WindowsInstance) *corev1.Node {
 	after := node.DeepCopy()
 	own(after, instance)
@@ -101,8 +102,8 @@ func whole(node *corev1.Node, instance *v1alpha1.WindowsInstance) *corev1.Node {
 	return after
 }
 
-// Lacks reports whether the Node that is bound to the instance lacks what the operator owns there. It reads the cache,
-// and so costs no request.
+// Lacks reports whether the Node bound to the instance lacks metadata that the operator owns. Lacks reads the
+// cache and sends no request.
 func (n Nodes) Lacks(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
 	node, err := n.cached(ctx, instance)
 	if err != nil || node == nil {
@@ -111,7 +112,7 @@ func (n Nodes) Lacks(ctx context.Context, instance *v1alpha1.WindowsInstance) (b
 	return len(differences(node, whole(node, instance))) > 0, nil
 }
 
-// cached returns the Node that is bound to the instance, as the cache has it; nil when there is none.
+// cached returns the Node bound to the instance from the cache; nil if there is none.
 func (n Nodes) cached(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
 	if scope.NodeNameOf(instance) == "" {
 		return nil, nil
@@ -126,8 +127,9 @@ func (n Nodes) cached(ctx context.Context, instance *v1alpha1.WindowsInstance) (
 	return node, nil
 }
 
-// PutBack writes to the Node that is bound to the instance what the operator owns there and another writer has changed.
-// It returns the Node, and names what it has put back. What another instance owns stays.
+// PutBack corrects metadata that the operator owns on the Node bound to the instance and that another writer
+// has changed. PutBack returns the Node and the names of the corrected metadata. A Node that another instance
+// owns is not changed.
 func (n Nodes) PutBack(ctx context.Context, s *scope.Scope) (*corev1.Node, []string, error) {
 	instance := s.Instance
 	node, err := n.Of(ctx, instance)
@@ -145,7 +147,7 @@ func (n Nodes) PutBack(ctx context.Context, s *scope.Scope) (*corev1.Node, []str
 	return node, changed, n.Patch(ctx, node, after)
 }
 
-// differences names what one of two states of a Node has, and the other has not.
+// differences names the metadata of the second state of a Node that is missing or different in the first.
 func differences(before, after *corev1.Node) []string {
 	names := changed("label", before.Labels, after.Labels)
 	names = append(names, changed("annotation", before.Annotations, after.Annotations)...)

@@ -7,7 +7,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// The kubelet registers with what nodespec says, and the operator keeps that: under the names that others use.
+// The kubelet registers with the labels and taint of nodespec, and the operator preserves them. Other
+// components depend on these names.
 func TestLabelsAndTaintOfANodeHaveTheNamesOfTheAPI(t *testing.T) {
 	labels := nodespec.NodeLabels(true)
 	if len(labels) != 2 || labels["node.openshift.io/os_id"] != "Windows" || labels["windowsmachineconfig.openshift.io/byoh"] != "true" {

@@ -13,20 +13,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// notReadyGrace is how long a node may be NotReady before the operator looks at its host: a reboot by hand or a
-// restarted kubelet mends itself, and so does most of what the agent repairs.
+// notReadyGrace is the time that a node may be NotReady before the operator checks its host. A manual reboot
+// or a restarted kubelet recovers without help, as do most problems that the agent repairs.
 const notReadyGrace = 2 * time.Minute
 
 const (
-	// readyLimit is how long a node that passed all checks may take to report Ready before it counts as a failure.
+	// readyLimit is the time for a node that passed all checks to report Ready. After this time, the change
+	// counts as failed.
 	readyLimit = 2 * time.Minute
-	// readyPoll is how soon a Node is looked at again whose kubelet has not reported since it began: the Node's events do
-	// not tell of a report that says the same as the one before.
+	// readyPoll is the interval between checks of a Node without a report since the start of its kubelet. A
+	// report that equals the previous report causes no event of the Node.
 	readyPoll = 2 * time.Second
 )
 
-// NotReadySince returns since when the operator knows that the node of an instance does not work. The status has that, by the
-// operator's clock; a kubelet dates its report by its host's clock, which may be wrong.
+// NotReadySince returns the time since which the operator knows that the node of an instance is not ready.
+// The time comes from the status and the operator's clock. The timestamps of a kubelet depend on the clock of
+// its host, which may be wrong.
 func NotReadySince(instance *v1alpha1.WindowsInstance, now time.Time) time.Time {
 	known := instance.Status.Readiness
 	if known == nil || known.Ready || known.Since.After(now) {
@@ -35,7 +37,7 @@ func NotReadySince(instance *v1alpha1.WindowsInstance, now time.Time) time.Time 
 	return known.Since.Time
 }
 
-// AwaitRepair waits a while before the operator looks at a NotReady node over SSH.
+// AwaitRepair returns a wait before the operator checks a NotReady node over SSH; nil if the wait is over.
 func AwaitRepair(instance *v1alpha1.WindowsInstance, node *corev1.Node, now time.Time) *result.Result {
 	since := NotReadySince(instance, now)
 	rest := notReadyGrace - now.Sub(since)
@@ -50,8 +52,8 @@ func AwaitRepair(instance *v1alpha1.WindowsInstance, node *corev1.Node, now time
 	}
 }
 
-// WhyNotReady explains why the Node is not known to be Ready, or returns "". A report from before the running kubelet was
-// started does not count.
+// WhyNotReady explains why the Node is not known to be Ready, or returns "". A report from before the start
+// of the running kubelet does not count.
 func WhyNotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) string {
 	message := "The kubelet of Node " + s.NodeName() + " does not report Ready yet."
 	switch {
@@ -59,13 +61,13 @@ func WhyNotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) st
 		return message
 	case !nodeidentity.Ready(node):
 		return message + " It says: " + NotReadyMessage(node)
-	case nodeidentity.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API has whole seconds
+	case nodeidentity.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API stores full seconds
 		return message + " It has not reported at all since it began at " + kubeletStarted.UTC().Format(time.RFC3339) + "."
 	}
 	return ""
 }
 
-// AwaitReady waits until the Node is known to be Ready; awaited names the wait.
+// AwaitReady returns a wait until the Node is known to be Ready; awaited names the wait.
 func AwaitReady(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message string) *result.Result {
 	o := s.Awaited(now, awaited, readyLimit, &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady,
@@ -74,14 +76,14 @@ func AwaitReady(s *scope.Scope, node *corev1.Node, now time.Time, awaited, messa
 	})
 	switch {
 	case o.Outcome != result.Wait:
-		s.Host.Verified = nil // when that kubelet began may not be true any more
+		s.Host.Verified = nil // the recorded kubelet start may be outdated
 	case node != nil && nodeidentity.Ready(node):
 		o.After = min(o.After, readyPoll)
 	}
 	return o
 }
 
-// MarkReady takes the Ready condition from the Node, for a host that is not looked at.
+// MarkReady derives the Ready condition from the Node, for a host that is not checked.
 func MarkReady(s *scope.Scope, node *corev1.Node) {
 	if nodeidentity.Ready(node) {
 		message := "The node is Ready."
@@ -97,7 +99,8 @@ func MarkReady(s *scope.Scope, node *corev1.Node) {
 	}
 }
 
-// AwaitRestarted returns the wait for a node whose host has restarted on request. An event of the Node ends the wait.
+// AwaitRestarted returns the wait for a node after a requested restart of its host. An event of the Node ends
+// the wait.
 func AwaitRestarted(node *corev1.Node) *result.Result {
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: result.Wait, KeepsTurn: true,

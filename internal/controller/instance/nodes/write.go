@@ -12,8 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Bind labels the Node and binds it to the instance. Taints from its source are written with the first binding, so once
-// for each registration. It notes the Node's UID in the instance's status.nodeRef, for the caller to write.
+// Bind labels the Node and binds it to the instance. Taints from the source are written only with the first
+// binding, once for each registration. Bind sets the Node's UID in status.nodeRef of the instance; the caller
+// writes the status.
 func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
 	after := node.DeepCopy()
 	own(after, instance)
@@ -24,8 +25,8 @@ func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, nod
 	return n.Patch(ctx, node, after)
 }
 
-// addTaints puts the taints on the Node that its source wants there. Of one key and effect there is only one taint;
-// that of the Node stays.
+// addTaints adds the taints from the source to the Node. A Node has only one taint for each key and effect,
+// and an existing taint is not replaced.
 func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	if metadata == nil {
 		return
@@ -37,9 +38,9 @@ func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	}
 }
 
-// Release hands a proven node to the scheduler: it writes the annotations with the version and the key's hash and the
-// labels from its source, and removes what kept pods away while the node was not proven. It clears the instance's
-// status.requestedReboot, for the caller to write.
+// Release activates a verified node. It writes the labels from the source and the annotations with the version and
+// the key hash. The start-up taints and the cordon of the operator are removed. Release clears
+// status.requestedReboot of the instance; the caller writes the status.
 func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node,
 	keyHash string) error {
 	after := node.DeepCopy()
@@ -63,7 +64,8 @@ func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 	if err := n.Patch(ctx, node, after); err != nil {
 		return err
 	}
-	// Not before: with the annotation still there, a restart that nobody remembers is one that is wanted.
+	// The status must not be cleared earlier. While the annotation exists, a restart that is not recorded in
+	// the status counts as requested again.
 	instance.Status.RequestedReboot = nil
 	return nil
 }
@@ -72,7 +74,7 @@ func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 func (n Nodes) Patch(ctx context.Context, before, after *corev1.Node) error {
 	patch := client.MergeFrom(before)
 	if !reflect.DeepEqual(before.Spec, after.Spec) {
-		// Taints are replaced as a whole: others write them too.
+		// A merge patch replaces the complete list of taints, and other clients write taints too.
 		patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	}
 	if reflect.DeepEqual(before, after) {

@@ -7,13 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Written are the Nodes as this operator has written them, until the cache has them. The zero value works.
+// Written contains the Nodes that this operator has written, until the cache has these versions. The zero
+// value is ready to use.
 type Written struct {
 	mu     sync.Mutex
 	byName map[string]*corev1.Node
 }
 
-// note keeps a Node that was written. Nobody may change it.
+// note records a written Node, which must not be modified afterwards.
 func (w *Written) note(node *corev1.Node) {
 	if w == nil {
 		return
@@ -26,7 +27,7 @@ func (w *Written) note(node *corev1.Node) {
 	w.byName[node.Name] = node
 }
 
-// newer returns the Node as it was written if that is newer than the cache's; the cache's otherwise.
+// newer returns the Node as written if it is newer than the cached Node; otherwise the cached Node.
 func (w *Written) newer(name string, cached *corev1.Node) *corev1.Node {
 	if w == nil {
 		return cached
@@ -44,7 +45,7 @@ func (w *Written) newer(name string, cached *corev1.Node) *corev1.Node {
 	return written
 }
 
-// Seen notes that the cache has a version of a Node, so that what this operator wrote before need not be kept.
+// Seen records that the cache has a version of a Node, so that older writes of this operator can be dropped.
 func (w *Written) Seen(node *corev1.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +54,8 @@ func (w *Written) Seen(node *corev1.Node) {
 	}
 }
 
-// Older reports whether one resource version of an object is older than another. The API server numbers them.
+// Older reports whether one resource version of an object is older than another. The API server assigns
+// increasing numbers.
 func Older(version, than string) bool {
 	return cmp.Or(cmp.Compare(len(version), len(than)), cmp.Compare(version, than)) < 0
 }

@@ -33,7 +33,7 @@ func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *result.Result {
 	if o := r.drainPostponed(s); o != nil {
 		return o
 	}
-	// A node that does not work is disturbed by nothing any more.
+	// The removal of a node that is not ready disrupts nothing.
 	if nodeidentity.Ready(node) && s.Released(node) {
 		if awaitsHost(s, node) {
 			return nil
@@ -51,13 +51,13 @@ func (r *Removal) Drain(ctx context.Context, s *scope.Scope) *result.Result {
 	return o
 }
 
-// awaitsHost reports whether the drain has begun on a host that did not answer since: it is tried again without a slot, and
-// resumeDrain acquires one.
+// awaitsHost reports whether the drain has begun and the host has not responded since. The connection is
+// retried without a slot, and resumeDrain acquires the slot.
 func awaitsHost(s *scope.Scope, node *corev1.Node) bool {
 	return s.Session.Unanswered && node.Spec.Unschedulable && NeedsHost(s)
 }
 
-// drainPostponed waits when the pods did not leave in time, until the node is drained again.
+// drainPostponed returns the wait until the next drain, if the pods were not evicted in time.
 func (r *Removal) drainPostponed(s *scope.Scope) *result.Result {
 	failed := s.Instance.Status.FailedChange
 	if failed == nil || failed.Cause != v1alpha1.CauseRemoval || failed.RetryAfter == nil || s.Session.Attempts > 0 {

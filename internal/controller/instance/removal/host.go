@@ -1,5 +1,5 @@
-// Package removal gives a host back and takes its node out of the cluster. The agent reads the host's former state from
-// the ledger there.
+// Package removal restores a host and removes the node from the cluster. The agent reads the original state from
+// the ledger on the host.
 package removal
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Removal gives hosts back.
+// Removal restores hosts.
 type Removal struct {
 	Client   client.Client
 	Nodes    nodes.Nodes
@@ -31,33 +31,33 @@ type Removal struct {
 	Signer   identity.Signer
 	Events   status.Recorder
 	Clock    clock.PassiveClock
-	// Connect connects to the host, and Inspect has the agent report its facts.
+	// Connect connects to the host, and Inspect makes the agent report the host facts.
 	Connect, Inspect func(context.Context, *scope.Scope) *result.Result
 	Namespace        string // of the instances
 }
 
-// NeedsHost reports whether the host must be reached to give it back.
+// NeedsHost reports whether the host must be reached to restore it.
 func NeedsHost(s *scope.Scope) bool { return !untouched(s) && !forgotten(s) }
 
-// untouched reports whether there is nothing to give back: the host was never changed, which it is from the moment its
-// host key is pinned, or it is another instance's now.
+// untouched reports whether there is nothing to restore: the host was never changed, was restored already, or
+// belongs to another instance now. A host counts as changed from the moment that its host key is pinned.
 func untouched(s *scope.Scope) bool {
 	return s.HandedOver || s.Instance.Status.HostKey == nil || s.Host.GivenBack
 }
 
-// forgotten reports whether an administrator has said that the host is gone for good.
+// forgotten reports whether an administrator has declared that the host no longer exists.
 func forgotten(s *scope.Scope) bool {
 	return s.Instance.Annotations[v1alpha1.AnnotationForgetHost] == "true"
 }
 
-// forgetHint is how an administrator removes a node without its host.
+// forgetHint returns the command for removing a node without its host.
 func (r *Removal) forgetHint(s *scope.Scope) string {
 	return fmt.Sprintf("If the host no longer exists: kubectl annotate windowsinstance %s -n %s %s=true", s.Instance.Name,
 		r.Namespace, v1alpha1.AnnotationForgetHost)
 }
 
-// Reach connects to the host. A host that restarts keeps its disruption slot, and so does one that is being given back:
-// the disruption policy limits how long. For a host that is gone, the result says what to do.
+// Reach connects to the host. A host keeps the disruption slot during a restart or a restore, limited by the
+// disruption policy. For a host that no longer exists, the result contains the next steps.
 func (r *Removal) Reach(ctx context.Context, s *scope.Scope) *result.Result {
 	if !NeedsHost(s) {
 		return nil
@@ -71,7 +71,7 @@ func (r *Removal) Reach(ctx context.Context, s *scope.Scope) *result.Result {
 	}
 	s.Session.Unanswered = true
 	if !s.MidChange() {
-		// A host that is away may be so forever, and others must not wait for it.
+		// An unreachable host may never return, and other nodes must not wait for it.
 		s.LeaveGate()
 	}
 	if o.Outcome.IsFailure() {
@@ -83,8 +83,8 @@ func (r *Removal) Reach(ctx context.Context, s *scope.Scope) *result.Result {
 	return o
 }
 
-// resumeDrain acquires the disruption slot again after a host that had released it has answered, and drains the node of
-// pods that have come since.
+// resumeDrain acquires the disruption slot again after a host that had released the slot is reachable, and
+// drains the pods that have arrived since.
 func (r *Removal) resumeDrain(ctx context.Context, s *scope.Scope) *result.Result {
 	if !s.Session.Unanswered {
 		return nil
@@ -97,7 +97,7 @@ func (r *Removal) resumeDrain(ctx context.Context, s *scope.Scope) *result.Resul
 	return o
 }
 
-// GiveBack has the agent restore the host, restarts included, and deletes the agent.
+// GiveBack makes the agent restore the host, including restarts, and deletes the agent.
 func (r *Removal) GiveBack(ctx context.Context, s *scope.Scope) *result.Result {
 	if untouched(s) {
 		return nil
@@ -126,7 +126,7 @@ func (r *Removal) GiveBack(ctx context.Context, s *scope.Scope) *result.Result {
 		return nil
 	}
 	line, pending, err := s.Host.GiveBack(withAgent, func() *result.Result {
-		// From here on the host is no longer what it was brought to, also when its entry comes back.
+		// from here on the host differs from the spec, even if the entry returns
 		s.Instance.Status.SpecDigest = ""
 		return nil
 	})
@@ -136,7 +136,7 @@ func (r *Removal) GiveBack(ctx context.Context, s *scope.Scope) *result.Result {
 	if err != nil {
 		return s.Failed(v1alpha1.ConditionReady, err)
 	}
-	s.Host.ForgetState() // so that no apply or check is left out, also when its entry comes back
+	s.Host.ForgetState() // no later apply or check may be skipped, even if the entry returns
 	switch {
 	case line.Type == verb.TypeRebooting:
 		r.Events.Emit(status.HostRebootingEvent(s.Instance))
@@ -156,7 +156,7 @@ func (r *Removal) GiveBack(ctx context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// identifyHost stops at a host that is not the host of the instance, or that another instance has.
+// identifyHost stops at a host that is not the host of the instance, or that belongs to another instance.
 func (r *Removal) identifyHost(ctx context.Context, s *scope.Scope, withAgent bool) *result.Result {
 	if !withAgent {
 		if o := r.identifyUnconfigured(ctx, s); o != nil {
@@ -167,7 +167,7 @@ func (r *Removal) identifyHost(ctx context.Context, s *scope.Scope, withAgent bo
 	if o := r.Inspect(ctx, s); o != nil {
 		return o
 	}
-	// An instance that went before it knew whose host it has learns it only now.
+	// An instance that was removed before the identification of the host is identified only now.
 	if o := r.HandOver(ctx, s); o != nil || s.HandedOver {
 		return o
 	}

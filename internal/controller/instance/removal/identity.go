@@ -10,10 +10,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// Identify stops before the node is drained if the host at the address is known to be another machine than the Node's:
-// its host key was accepted since, or another machine presents the same key. Whether it is another node's host is known
-// only from the host itself; later attempts begin with that question, and so acquire no disruption slot each time. A host
-// that is not reached is drained as any other.
+// Identify stops before the node is drained if the host at the address is known not to be the host of the Node: the
+// host key was accepted later, or another machine presents the same key. Only the host can report the name of the
+// Node. Later attempts begin with this check, and so do not acquire a disruption slot each time. The node of an
+// unreachable host is drained like any other.
 func (r *Removal) Identify(ctx context.Context, s *scope.Scope) *result.Result {
 	if !NeedsHost(s) || !nodeidentity.OtherMachine(s.Instance) && !s.Session.OtherHost {
 		return nil
@@ -44,8 +44,8 @@ func (r *Removal) identifyUnconfigured(ctx context.Context, s *scope.Scope) *res
 	return r.mismatch(ctx, s)
 }
 
-// mismatch returns the result of a reached host that is not the host of the instance's Node: nothing on it is restored
-// or deleted, and the Node stays. The facts of the host must have been read.
+// mismatch returns a result if the reached host is not the host of the instance's Node. Then nothing on the
+// host is restored or deleted, and the Node stays. The host facts must have been read.
 func (r *Removal) mismatch(ctx context.Context, s *scope.Scope) *result.Result {
 	instances, err := r.Nodes.Instances(ctx, s)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *Removal) mismatch(ctx context.Context, s *scope.Scope) *result.Result {
 	if message == "" {
 		return nil
 	}
-	s.Host.Facts = nil // the next attempt requests them again
+	s.Host.Facts = nil // the next attempt requests the facts again
 	s.LeaveGate()
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonHostMismatch, Message: message,

@@ -9,20 +9,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// lateNodeLimit is how long after the end of its Machine a kubelet's last request, to register its Node, may still
-// arrive.
+// lateNodeLimit is the time after the end of a Machine during which the kubelet's last request, the registration of
+// the Node, may still arrive.
 const lateNodeLimit = 10 * time.Second
 
-// Disconnect ends all work on a host that is gone with its Machine. The Machine API has drained the node; nothing has
-// to be given back, and a pause has no effect.
+// Disconnect ends all work on a host that was deleted with its Machine. The Machine API has drained the node.
+// Nothing must be restored, and a pause has no effect.
 func (r *Removal) Disconnect(_ context.Context, s *scope.Scope) *result.Result {
 	s.Host.Close()
 	s.LeaveGate()
 	return nil
 }
 
-// AwaitLateNode waits for a Node that the kubelet may have registered just before its host was gone: the kubelet may
-// have its certificate, and no Node was seen yet. The previous phase deletes a Node that appears.
+// AwaitLateNode waits for a Node that the kubelet may have registered just before the host was deleted: the kubelet
+// may have a certificate, but no Node was observed yet. The previous phase deletes a Node that appears.
 func (r *Removal) AwaitLateNode(_ context.Context, s *scope.Scope) *result.Result {
 	ref := s.Instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed || ref.UID != "" {

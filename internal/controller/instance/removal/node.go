@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// notOwn leaves a Node alone, unless it could not be found out whose it is.
+// notOwn returns nil for a foreign Node, and an API result if the owner could not be determined.
 func notOwn(err error) *result.Result {
 	if err == nil {
 		return nil
@@ -22,8 +22,8 @@ func notOwn(err error) *result.Result {
 	return result.API(v1alpha1.ConditionReady, "find out whose Node it is", err)
 }
 
-// ForgetNode deletes the Node and the certificate requests of the instance. A Node that another instance has taken over
-// is not its own any more.
+// ForgetNode deletes the Node and the certificate requests of the instance. A Node that another instance has
+// adopted is not deleted.
 func (r *Removal) ForgetNode(ctx context.Context, s *scope.Scope) *result.Result {
 	if err := r.Signer.DeleteRequests(ctx, s.Instance.Name); err != nil {
 		return result.API(v1alpha1.ConditionReady, "delete certificate requests", err)
@@ -48,7 +48,7 @@ func (r *Removal) ForgetNode(ctx context.Context, s *scope.Scope) *result.Result
 	return nil
 }
 
-// DeleteInstance deletes the instance.
+// DeleteInstance releases the disruption slot and deletes the instance.
 func (r *Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *result.Result {
 	if err := r.Turn.Gate.Release(ctx, s.Instance.Name); err != nil {
 		return result.API(v1alpha1.ConditionReady, "release the disruption slot of the node", err)
@@ -61,12 +61,12 @@ func (r *Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *result.Re
 	return nil
 }
 
-// kubeletSigners sign what a kubelet asks for itself: its renewals and its serving certificates.
+// kubeletSigners sign the requests of kubelets for client renewals and serving certificates.
 var kubeletSigners = [...]string{certificatesv1.KubeAPIServerClientKubeletSignerName,
 	certificatesv1.KubeletServingSignerName}
 
-// ForgetKubelet deletes the certificate requests of the kubelet of a deleted Node. The requests that the operator made
-// for it were deleted with the Node.
+// ForgetKubelet deletes the certificate requests of the kubelet of a deleted Node. Requests that the operator
+// created were deleted with the Node.
 func (r *Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *result.Result {
 	ref := s.Instance.Status.NodeRef
 	if s.HandedOver || ref == nil || !ref.Confirmed {
@@ -77,7 +77,7 @@ func (r *Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *result.Res
 		return result.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	if node != nil {
-		return nil // somebody else's, and so are the requests in its name
+		return nil // the Node and its requests belong to another owner
 	}
 	for _, signer := range kubeletSigners {
 		if err := r.Signer.DeleteRequestsOf(ctx, "system:node:"+ref.Name, signer); err != nil {
@@ -87,12 +87,13 @@ func (r *Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *result.Res
 	return nil
 }
 
-// handOverPoll is how soon an instance of a shared host is looked at again at the latest; changes of the other wake it.
+// handOverPoll is the maximum time between checks of an instance that shares a host. Changes of the other
+// instance requeue it earlier.
 const handOverPoll = time.Minute
 
-// HandOver decides what happens to the host of an instance that is being removed. If the host is listed under a second
-// address, or moved to a new one, the host and its node stay and only the instance is deleted, after the other instance
-// has taken over the Node.
+// HandOver decides the fate of the host of an instance that is being removed. If the host is listed under a
+// second address, or moved to a new one, the host and its node stay. In this case only the instance is
+// deleted, after the other instance has adopted the Node.
 func (r *Removal) HandOver(ctx context.Context, s *scope.Scope) *result.Result {
 	instances, err := r.Nodes.Instances(ctx, s)
 	if err != nil {
@@ -115,7 +116,8 @@ func (r *Removal) HandOver(ctx context.Context, s *scope.Scope) *result.Result {
 	return nil
 }
 
-// waitsFor returns the result of an instance that goes after another one of the same host.
+// waitsFor returns the result of an instance that waits for the removal or adoption by another instance of
+// the same host.
 func waitsFor(other *v1alpha1.WindowsInstance, why string) *result.Result {
 	return &result.Result{
 		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: result.Wait, After: handOverPoll,

@@ -10,9 +10,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// reclaim finds the Node of a host whose former instance was deleted by hand: the instance that was made in its place is
-// removed before it has learnt its node name, and the Node would be left behind. The Node is drained before anything is
-// taken from the host, as that of any other.
+// reclaim finds the Node of a host after the former instance was deleted manually. The replacement instance is
+// removed before the node name is known, and without reclaim the Node would remain. The Node is drained like any
+// other before the host is restored.
 func (r *Removal) reclaim(ctx context.Context, s *scope.Scope) *result.Result {
 	if s.NodeName() != "" {
 		return nil
@@ -35,7 +35,7 @@ func (r *Removal) reclaim(ctx context.Context, s *scope.Scope) *result.Result {
 	if slices.ContainsFunc(instances, func(other v1alpha1.WindowsInstance) bool {
 		return other.Status.NodeRef != nil && other.Status.NodeRef.Name == node.Name
 	}) {
-		return nil // it goes with that one
+		return nil // the Node is removed with the other instance
 	}
 	s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
 	return &result.Result{

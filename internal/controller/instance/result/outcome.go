@@ -1,23 +1,25 @@
 package result
 
-// Outcome says how a reconcile continues after a result.
+// Outcome defines how a reconcile continues after a result.
 type Outcome int
 
 const (
-	// TryAgain means that something failed. The phases run again after delays that grow.
+	// TryAgain means a failure. The phases run again after increasing delays.
 	TryAgain Outcome = iota
-	// ChangeFailed means that the host does not work after a change. The phases run again, and the failures are counted:
-	// after some of them the host is rolled back.
+	// ChangeFailed means that the host does not work after a change. The phases run again, and the failures are
+	// counted. After a number of failures, the host is rolled back.
 	ChangeFailed
-	// Wait means that something is on its way. The phases run again when it has come, or after the result's time.
+	// Wait means that something is in progress. The phases run again on its completion, or after the time in the
+	// result.
 	Wait
 	// NeedsAdministrator means that the result lasts until an administrator does something.
 	NeedsAdministrator
-	// LeftAlone means that nobody works on the host, and its conditions stay as they are.
+	// LeftAlone means that the operator does not work on the host. The conditions remain unchanged.
 	LeftAlone
-	// Working means that a job works on the host. Its end triggers the next reconcile, and until then all stays as it is.
+	// Working means that a job works on the host. The end of the job triggers the next reconcile. Until then, the
+	// conditions remain unchanged.
 	Working
-	// Again means that the status must be written before the phases go on, at once.
+	// Again means that the status must be written before the phases continue, immediately.
 	Again
 	// NothingToDo means that the host is in its desired state.
 	NothingToDo

@@ -1,5 +1,6 @@
-// Package result defines the result of a phase: why an instance does not progress, and how the reconcile continues. Its
-// constructors have no effects. Those for failures of connections and hosts are in package hostjobs.
+// Package result defines the result of a phase: why an instance does not progress, and how the reconcile
+// continues. The constructors have no side effects. Constructors for failures of connections and hosts are in
+// package hostjobs.
 package result
 
 import (
@@ -15,63 +16,67 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// LongestMessage limits messages of hosts and libraries, in bytes: the API server must accept them, and people read
-// them.
+// LongestMessage is the maximum size of messages from hosts and libraries, in bytes. The messages must be
+// readable and accepted by the API server.
 const LongestMessage = 2048
 
-// Untouched begins the next action of a host that is refused before it is configured. The agent has its own folder in
-// C:\k, and so closes C:\k with its first look at the host.
+// Untouched begins the next action for a host that is refused before its configuration. The agent directory is in
+// C:\k, so the first inspection of the host restricts C:\k.
 const Untouched = `The host is not changed, except that only administrators can use C:\k until the host is removed. `
 
-// HostRecheck is how often a refused host is asked again: it may have been changed.
+// HostRecheck is the interval between checks of a refused host, which an administrator may have changed.
 const HostRecheck = 10 * time.Minute
 
-// conflictDelay is how soon a write is tried again after a conflict with another writer.
+// conflictDelay is the delay before a retry after a conflict with another writer.
 const conflictDelay = 200 * time.Millisecond
 
-// quietConflict is how long writes conflict before the status shows it.
+// quietConflict is the time before the status reports conflicting writes.
 const quietConflict = 2 * time.Second
 
 // Result is the reason why an instance does not progress.
 type Result struct {
-	// Phase is the name of the phase that has met it.
+	// Phase is the name of the phase that returned the result.
 	Phase string
-	// Condition is the one that is not True because of it.
+	// Condition is the type of the condition that is not True because of the result.
 	Condition string
 	Reason    string
-	// Message says what is wrong in words for an administrator; Next says what happens next or what to do.
+	// Message describes the problem for an administrator. Next describes the next action of the operator or the
+	// administrator.
 	Message string
 	Next    string
 	Outcome Outcome
-	// KeepsTurn is true when the instance keeps its turn at the gate: the result belongs to the work on a node that has
-	// it, or passes by itself.
+	// KeepsTurn is true if the instance keeps its disruption slot: the result belongs to the work on a node with
+	// a slot, or is temporary.
 	KeepsTurn bool
-	// AtGate is true when the gate has refused: a change of the policy, or of what is being disturbed, may end that.
+	// AtGate is true if the disruption policy refused the work. A change of the policy or of the current
+	// disruptions may allow the work.
 	AtGate bool
-	// SSHKeyRejected is true when the host did not accept the operator's key.
+	// SSHKeyRejected is true if the host did not accept the operator's key.
 	SSHKeyRejected bool
-	// Replaces is true when the Machine is to be replaced for this version of the operator.
+	// Replaces is true if the Machine must be replaced for this version of the operator.
 	Replaces bool
-	// After is when to look again at the latest; zero waits for an event (or the retry delay).
+	// After is the maximum delay before the next reconcile. If zero, the operator waits for an event or the retry
+	// delay.
 	After time.Duration
-	// Step is the step of a job that the status shows; empty for none.
+	// Step is the step of a job for the status; empty for none.
 	Step string
-	// Quiet is how long the result lasts before the status shows it.
+	// Quiet is the minimum duration of the result before the status shows it.
 	Quiet time.Duration
 }
 
-// WriteFirst returns the result of a phase whose decision must be in the status before the phases go on.
+// WriteFirst returns the result of a phase if its decision must be written to the status before the phases
+// continue.
 func WriteFirst(condition string) *Result {
 	return &Result{Condition: condition, Reason: v1alpha1.ReasonInProgress, Outcome: Again, KeepsTurn: true, Quiet: time.Second,
 		Message: "The operator works on the host.", Next: "The operator continues immediately."}
 }
 
-// Leaves reports whether the result leaves a condition as it is. A nil result does not.
+// Leaves reports whether the result leaves a condition unchanged. A nil result does not.
 func (o *Result) Leaves(condition string) bool {
 	return o != nil && o.Outcome == LeftAlone && o.Condition != condition
 }
 
-// Status is the status of the condition that the result keeps from being True.
+// Status returns the status of the condition that is not True because of the result.
 func (o *Result) Status() metav1.ConditionStatus {
 	if o.Outcome == LeftAlone {
 		return metav1.ConditionUnknown
@@ -79,7 +84,7 @@ func (o *Result) Status() metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// quietRead is how long a list is read before the status shows it.
+// quietRead is the time before the status reports the read of a list.
 const quietRead = 30 * time.Second
 
 // API returns the result of a failed request to the API server.
@@ -104,7 +109,7 @@ func API(condition, what string, err error) *Result {
 	}
 }
 
-// Payload returns the result of a payload that the operator cannot read.
+// Payload returns the result for a payload that the operator cannot read.
 func Payload(err error) *Result {
 	return &Result{
 		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonPayloadUnavailable,
@@ -113,8 +118,8 @@ func Payload(err error) *Result {
 	}
 }
 
-// Spec returns the result of a NodeSpec that cannot be made: a program is missing, or the cluster lacks a setting
-// that it needs.
+// Spec returns the result for a NodeSpec that cannot be created, because a program or a required cluster setting
+// is missing.
 func Spec(err error) *Result {
 	o := &Result{
 		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonClusterConfigurationInvalid,
@@ -129,8 +134,8 @@ func Spec(err error) *Result {
 	return o
 }
 
-// APIServerUnreachable returns the result on the way from a host to the API server; nil when there is none, or nobody has
-// looked.
+// APIServerUnreachable returns the result for a host that cannot connect to the API server; nil if the connection
+// succeeds or was not checked.
 func APIServerUnreachable(facts *plan.APIServerFacts) *Result {
 	if facts == nil || facts.Error == "" {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// Changes is the record of failed changes: FailedChange in the status of instances.
+// Changes records failed changes in status.failedChange of instances.
 type Changes struct {
 	Specs     desired.Specs
 	Clock     clock.PassiveClock
@@ -25,12 +25,12 @@ type Changes struct {
 	Version   string // of the operator
 }
 
-// CauseOf says why a node in service is changed.
+// CauseOf returns the reason for changing a node in service.
 func (c *Changes) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.DisruptionCause {
 	outdated := node.Annotations[v1alpha1.AnnotationVersion] != c.Version
 	switch {
-	// Another version is no repair of a host that is as the one before has left it: a pause and the first node's
-	// failure hold for it too.
+	// Upgrading an unchanged host of another version is not a repair: a pause of upgrades and a failure of the
+	// first node apply to this host too.
 	case outdated && (nodeidentity.Ready(node) || s.Instance.Status.SpecDigest != ""):
 		return v1alpha1.CauseUpgrade
 	case !nodeidentity.Ready(node):
@@ -39,21 +39,21 @@ func (c *Changes) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.Disruption
 	return v1alpha1.CauseConfiguration
 }
 
-// Same reports whether a failure belongs to the change that is wanted now.
+// Same reports whether a failure belongs to the desired change.
 func (c *Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
 	switch failed.Cause {
 	case v1alpha1.CauseReboot:
 		return nodes.RebootWanted(node)
 	case v1alpha1.CauseRemoval:
-		return false // it is to be a node again
+		return false // the desired state is a node again
 	}
 	spec, err := c.Specs.Of(s, node)
 	return err == nil && failed.Version == c.Version && failed.SpecDigest == spec.Digest()
 }
 
-// Other reports whether a failure certainly belongs to another change than the one that is wanted now, and no other
-// node is to wait for it. A failure of the settings that are still wanted counts for the others until the node has
-// them, whatever else of its host is to be changed.
+// Other reports whether a failure certainly belongs to another change than the desired one, so that other
+// nodes need not wait for it. If the failed settings are still desired, the failure counts for other nodes
+// until the node has these settings, regardless of other changes to the host.
 func (c *Changes) Other(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
 	_, err := c.Specs.Of(s, node)
 	return err == nil && !c.Same(s, node, failed) && !c.sameSettings(s, failed)
@@ -65,7 +65,8 @@ func (c *Changes) sameSettings(s *scope.Scope, failed *v1alpha1.FailedChange) bo
 		failed.ConfigurationDigest == c.Specs.Configuration(s.Cluster)
 }
 
-// AwaitRetry keeps a working node whose change has failed without a rollback from taking up a place again at once.
+// AwaitRetry prevents a ready node from acquiring a slot again at once after a change that failed without a
+// rollback.
 func (c *Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *result.Result {
 	failed := s.Instance.Status.FailedChange
 	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodeidentity.Ready(node) || !c.Same(s, node, failed) {
@@ -82,18 +83,18 @@ func (c *Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.D
 	}
 }
 
-// RetryHint tells an administrator how to try a failed change again.
+// RetryHint returns the command for retrying a failed change.
 func (c *Changes) RetryHint(s *scope.Scope) string {
 	return "or at once: kubectl annotate windowsinstance " + s.Instance.Name + " -n " + c.Namespace + " " +
 		v1alpha1.AnnotationRetry + "=now"
 }
 
-// Note records that a change has failed. previous is the digest of the spec that the host can be rolled back to.
+// Note records that a change has failed. previous is the digest of the rollback target.
 func (c *Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previous string) {
 	before := ptr.Deref(s.Instance.Status.FailedChange, v1alpha1.FailedChange{})
 	configuration := c.Specs.Configuration(s.Cluster)
 	cause := c.CauseOf(s, node)
-	if cause == v1alpha1.CauseRepair { // it does not work because of what was changed, if anything was
+	if cause == v1alpha1.CauseRepair { // the node is not ready because of the change, if there was a change
 		switch {
 		case node.Annotations[v1alpha1.AnnotationVersion] != c.Version:
 			cause = v1alpha1.CauseUpgrade
@@ -116,7 +117,7 @@ func (c *Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previ
 	s.Instance.Status.FailedChange = failed
 }
 
-// RetryDelay returns the time before the next attempt of a change after so many failures.
+// RetryDelay returns the delay before the next attempt of a change after the given number of failures.
 func RetryDelay(first time.Duration, attempts int32) time.Duration {
 	delay := first
 	for i := int32(1); i < attempts && delay < longestRetry; i++ {
@@ -125,5 +126,5 @@ func RetryDelay(first time.Duration, attempts int32) time.Duration {
 	return min(delay, longestRetry)
 }
 
-// longestRetry is the longest time between two attempts after the node was brought back.
+// longestRetry is the maximum time between two attempts after a rollback.
 const longestRetry = 24 * time.Hour

@@ -1,5 +1,5 @@
-// Package rollback records failed changes of a node in service, counts their failures, rolls the host back after some of
-// them, and keeps it there until the next attempt.
+// Package rollback counts and records failures of a change of a node in service. After several failures it rolls
+// the host back, and keeps the previous state until the next attempt.
 package rollback
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// changeAttempts is how often a change of a node in service is tried before the node is brought back to what it was.
+// changeAttempts is the number of attempts of a change of a node in service before the node is rolled back.
 const changeAttempts = 3
 
-// nextLook is how soon the instance is looked at again when the way back has begun or is at its end.
+// nextLook is the delay before the next reconcile when a rollback has started or ended.
 const nextLook = 2 * time.Second
 
 // Rollback counts failures of a change, and rolls the host back.
@@ -33,10 +33,10 @@ type Rollback struct {
 	Clock   clock.PassiveClock
 }
 
-// Remind leaves a node whose last change has failed as it is until another change is wanted, the next attempt is due,
-// or an administrator asks for it.
+// Remind leaves a node with a failed change unchanged until another change is desired, the next attempt is
+// due, or an administrator requests an attempt.
 func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *result.Result {
-	failed := s.Instance.Status.FailedChange // of which an administrator may want to hear no more
+	failed := s.Instance.Status.FailedChange // TakeRetry may clear the failure
 	if o := f.TakeRetry(ctx, s); o != nil {
 		return o
 	}
@@ -52,16 +52,16 @@ func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *result.Result {
 	}
 	if !f.Changes.Same(s, node, failed) {
 		if f.Changes.Other(s, node, failed) {
-			s.Instance.Status.FailedChange = nil // what failed is not wanted any more
+			s.Instance.Status.FailedChange = nil // the failed change is no longer desired
 		}
 		return nil
 	}
 	now := f.Clock.Now()
 	if !failed.RolledBack || failed.RetryAfter == nil || !failed.RetryAfter.After(now) {
-		return nil // it is still on its way back, or its time has come
+		return nil // the rollback is incomplete, or the next attempt is due
 	}
 	if !nodeidentity.Ready(node) {
-		return nodes.AwaitRepair(s.Instance, node, now) // that mends itself mostly; what has failed is no cure for it
+		return nodes.AwaitRepair(s.Instance, node, now) // most causes resolve without the failed change
 	}
 	if nodes.Cordoned(node) {
 		if err := f.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
@@ -83,12 +83,12 @@ func (f *Rollback) Remind(ctx context.Context, s *scope.Scope) *result.Result {
 	}
 }
 
-// TakeRetry forgets the failure when an administrator has asked for another attempt.
+// TakeRetry clears the failure when an administrator has requested another attempt.
 func (f *Rollback) TakeRetry(ctx context.Context, s *scope.Scope) *result.Result {
 	if _, asked := s.Instance.Annotations[v1alpha1.AnnotationRetry]; !asked {
 		return nil
 	}
-	if s.Stored.Status.FailedChange != nil { // or the request would be lost with an operator that ends now
+	if s.Stored.Status.FailedChange != nil { // the request would be lost if the operator ended now
 		s.Instance.Status.FailedChange = nil
 		return result.WriteFirst(v1alpha1.ConditionUpToDate)
 	}
@@ -102,8 +102,8 @@ func (f *Rollback) TakeRetry(ctx context.Context, s *scope.Scope) *result.Result
 	return nil
 }
 
-// Count counts a result to a change of a node in service. After some attempts the change has failed: if the host
-// still has its former state, it is rolled back.
+// Count counts a failed result of a change of a node in service. After changeAttempts failures the change has
+// failed, and the host is rolled back if it still has its previous state.
 func (f *Rollback) Count(ctx context.Context, s *scope.Scope, o *result.Result) *result.Result {
 	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || o.Outcome != result.ChangeFailed {
 		return o
@@ -130,8 +130,8 @@ func (f *Rollback) Count(ctx context.Context, s *scope.Scope, o *result.Result) 
 	}
 }
 
-// noteNoWayBack records a failed change of a host that cannot be rolled back: other hosts must not follow it. The
-// operator keeps trying it.
+// noteNoWayBack records a failed change of a host that cannot be rolled back, so that other hosts do not
+// follow. The operator continues to retry the change.
 func (f *Rollback) noteNoWayBack(s *scope.Scope, node *corev1.Node, o *result.Result) {
 	if failed := s.Instance.Status.FailedChange; failed != nil && !failed.RolledBack && f.Changes.Same(s, node, failed) &&
 		failed.RetryAfter.After(f.Clock.Now()) {

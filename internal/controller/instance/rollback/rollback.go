@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// RollBack rolls the host of a failed change back, and brings its node into service again. It reads its progress from
-// the host and the status, so it continues wherever it was interrupted.
+// RollBack rolls back the host of a failed change, and returns the node to service. The progress is read from
+// the host and the status, so that RollBack continues after an interruption.
 func (f *Rollback) RollBack(ctx context.Context, s *scope.Scope) *result.Result {
 	failed, facts := s.Instance.Status.FailedChange, s.Host.Facts
 	if failed == nil || failed.RolledBack || failed.PreviousDigest == "" {
@@ -31,7 +31,7 @@ func (f *Rollback) RollBack(ctx context.Context, s *scope.Scope) *result.Result 
 	}
 	if facts.Applied != failed.PreviousDigest || facts.Fallback != "" {
 		if facts.Fallback != failed.PreviousDigest {
-			failed.PreviousDigest = "" // there is no way back any more: forward it goes
+			failed.PreviousDigest = "" // no rollback is possible any more; the change is retried
 			return nil
 		}
 		if o := f.runRollback(s); o != nil {
@@ -41,7 +41,7 @@ func (f *Rollback) RollBack(ctx context.Context, s *scope.Scope) *result.Result 
 	if o := f.checkRolledBack(s, node); o != nil {
 		return f.notRolledBack(s, o)
 	}
-	// First the node, then the record: a reader of the record finds the node as it says.
+	// The node is updated before the record, so that the record is true for every reader.
 	if err := f.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
 		return result.API(v1alpha1.ConditionReady, "make the Node schedulable again", err)
 	}
@@ -55,15 +55,15 @@ func (f *Rollback) RollBack(ctx context.Context, s *scope.Scope) *result.Result 
 	if o := f.Remind(ctx, s); o != nil {
 		return o
 	}
-	return &result.Result{ // what was known of the host was let go
+	return &result.Result{ // the cached facts of the host were discarded
 		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonInProgress, Outcome: result.Wait,
 		KeepsTurn: true, After: nextLook,
 		Message: "The host was restored to its state before the change.", Next: "The operator verifies the node.",
 	}
 }
 
-// runRollback has the host brought back by the agent that has applied what it is brought back to: no other agent knows
-// for sure what that means.
+// runRollback runs the rollback with the agent that applied the previous spec: only that agent interprets the
+// spec reliably.
 func (f *Rollback) runRollback(s *scope.Scope) *result.Result {
 	line, pending, err := s.Host.Rollback(func() *result.Result {
 		s.Session.Waiting = ""
@@ -78,7 +78,8 @@ func (f *Rollback) runRollback(s *scope.Scope) *result.Result {
 	s.Session.Spec = ""
 	s.Host.ForgetState()
 	if line.Type == verb.TypeResult && len(line.Result.Plan.Needs) > 0 {
-		// Its certificate has expired meanwhile: what the host was before could not be brought up, so forward it goes again.
+		// The previous certificate has expired meanwhile. The previous state could not be restored, so the
+		// change is retried.
 		s.Instance.Status.FailedChange.PreviousDigest = ""
 		return &result.Result{
 			Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRollbackIncomplete, Outcome: result.Wait,
@@ -95,7 +96,7 @@ func (f *Rollback) runRollback(s *scope.Scope) *result.Result {
 	return nil
 }
 
-// checkRolledBack has the same agent prove that the node works again, by the checks of what it was brought back to.
+// checkRolledBack makes the same agent verify the node with the checks of the previous spec.
 func (f *Rollback) checkRolledBack(s *scope.Scope, node *corev1.Node) *result.Result {
 	verified, pending, err := s.Host.VerifyRolledBack()
 	if pending != nil {
@@ -116,7 +117,7 @@ func (f *Rollback) checkRolledBack(s *scope.Scope, node *corev1.Node) *result.Re
 	return nil
 }
 
-// notRolledBack turns a result into the message that the rollback has not ended.
+// notRolledBack converts a failure into the message that the rollback is incomplete.
 func (f *Rollback) notRolledBack(s *scope.Scope, o *result.Result) *result.Result {
 	if !o.Outcome.IsFailure() {
 		return o

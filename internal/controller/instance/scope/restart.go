@@ -12,24 +12,25 @@ import (
 )
 
 const (
-	// awayLimit is how long a host may take to come back before it counts as unreachable.
+	// awayLimit is the maximum time that a host may take to restart before the host counts as unreachable.
 	awayLimit = 15 * time.Minute
-	// firstRebootPoll and lastRebootPoll are the times between two looks at a host that restarts: the wait doubles between
-	// them.
+	// firstRebootPoll and lastRebootPoll are the shortest and the longest interval between checks of a restarting
+	// host. The interval doubles until it reaches lastRebootPoll.
 	firstRebootPoll = 500 * time.Millisecond
 	lastRebootPoll  = 2 * time.Second
-	// sameBootLimit is how long a host may keep its boot ID after it said that it restarts. Then it has not: the agent is
-	// asked again.
+	// sameBootLimit is the maximum time that a host may keep its boot ID after the agent reported a restart.
+	// After that, the operator runs the agent again, because the host has not restarted.
 	sameBootLimit = 2 * time.Minute
 )
 
-// Failed returns the result of work on the host that has failed.
+// Failed returns the result of failed work on the host.
 func (s *Scope) Failed(condition string, err error) *result.Result {
 	s.Session.Spec = ""
 	return s.Host.Failed(condition, err)
 }
 
-// StillRestarting returns the wait for a host that is away because it restarts; nil when it is not, or takes too long.
+// StillRestarting returns the wait for a restarting host, or nil if the host is not restarting or exceeds
+// awayLimit.
 func (s *Scope) StillRestarting() *result.Result {
 	since := s.Instance.Status.RestartStartedAt
 	if since == nil || s.Clock.Since(since.Time) > awayLimit {
@@ -38,8 +39,8 @@ func (s *Scope) StillRestarting() *result.Result {
 	return s.awaitHost()
 }
 
-// AnswersWhileRestarting returns the wait for a host that answers over SSH but runs no verb: it goes down, or comes up,
-// or something is wrong with it, and only time shows which. For any other host it returns the result itself.
+// AnswersWhileRestarting returns the wait for a restarting host that responds over SSH but runs no agent command.
+// The host may be shutting down, starting, or faulty. For any other host, the given result is returned.
 func (s *Scope) AnswersWhileRestarting(o *result.Result) *result.Result {
 	restarting := s.StillRestarting()
 	if restarting == nil {
@@ -49,8 +50,8 @@ func (s *Scope) AnswersWhileRestarting(o *result.Result) *result.Result {
 	return restarting
 }
 
-// AwaitRestart waits while a host that should restart still answers from before the restart: a request at that time
-// would be lost. It ends the wait when the host is back, or has not restarted after all.
+// AwaitRestart waits while a host that must restart still has the old boot ID: a command at that time would be
+// lost. The wait ends when the host has restarted, or when sameBootLimit has passed.
 func (s *Scope) AwaitRestart() *result.Result {
 	since := s.Instance.Status.RestartStartedAt
 	if since == nil {
@@ -66,21 +67,21 @@ func (s *Scope) AwaitRestart() *result.Result {
 	return nil
 }
 
-// BeginRestart notes that the host has said that it restarts, and lets the connection go.
+// BeginRestart records that the agent reported a restart, and closes the connection.
 func (s *Scope) BeginRestart() *result.Result {
 	s.Host.Close()
 	s.Instance.Status.RestartStartedAt = ptr.To(metav1.NewTime(s.Clock.Now()))
 	return s.awaitHost()
 }
 
-// awaitHost counts the looks at a host that restarts, and waits for the next one.
+// awaitHost counts the checks of a restarting host, and returns the wait for the next check.
 func (s *Scope) awaitHost() *result.Result {
 	s.Session.Waiting = ""
 	s.Session.RestartLooks++
 	return awaitReboot(s.Session.RestartLooks)
 }
 
-// awaitReboot returns the wait for the next look at a host that restarts, after so many.
+// awaitReboot returns the wait for the next check of a restarting host.
 func awaitReboot(looks int) *result.Result {
 	return &result.Result{
 		Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonRebooting, Outcome: result.Wait, KeepsTurn: true,

@@ -1,4 +1,5 @@
-// Package scope holds the data that the phases of one reconcile of an instance share. It reads and writes nothing else.
+// Package scope defines the data shared by the phases of one reconcile of an instance. It performs no I/O of its
+// own.
 package scope
 
 import (
@@ -21,8 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// Conditions are the condition types of an instance, in the order in which they become true. Ready and UpToDate come
-// last.
+// Conditions are the condition types of an instance, in the order of the phases. Ready and UpToDate are last.
 var Conditions = [...]string{
 	v1alpha1.ConditionReachable,
 	v1alpha1.ConditionSupported,
@@ -34,67 +34,71 @@ var Conditions = [...]string{
 	v1alpha1.ConditionUpToDate,
 }
 
-// Scope is the data that the phases of one reconcile share.
+// Scope is the data shared by the phases of one reconcile.
 type Scope struct {
 	Instance *v1alpha1.WindowsInstance
-	// Began is the instance as it was when the reconcile began. Instance may have a later spec: each write returns it.
+	// Began is the instance at the start of the reconcile. Instance may have a later spec, because each write
+	// returns the current one.
 	Began *v1alpha1.WindowsInstance
-	// Stored is the instance as the API server has it, as far as this reconcile knows.
+	// Stored is the last known version of the instance on the API server.
 	Stored *v1alpha1.WindowsInstance
-	// Session is what earlier reconciles have noted. It is kept after the status was written.
+	// Session is the state of earlier reconciles. It is kept after the status was written.
 	Session *Session
-	// Host is what is known of the host, and what may be requested of it.
+	// Host is the view of the host, and accepts requests for jobs.
 	Host *hostjobs.Host
-	// Clock is the operator's.
+	// Clock is the clock of the operator.
 	Clock clock.PassiveClock
 
 	Key      sshkey.Key
 	Cluster  nodespec.Cluster
 	Settings disruptionpolicy.Settings
 
-	// Before is the summary that the reconcile began with. An event is recorded when it changes, and not at each attempt.
+	// Before is the summary at the start of the reconcile. An event is recorded when the summary changes, not at
+	// each attempt.
 	Before string
 	// Passed are the conditions that this reconcile found true, with their reasons.
 	Passed map[string]metav1.Condition
-	// Result is what stopped the reconcile; nil when nothing did.
+	// Result is the result that ended the reconcile; nil for none.
 	Result *result.Result
-	// RetryAt is when the operator retries after a failure; zero after none.
+	// RetryAt is the time of the retry after a failure; zero for none.
 	RetryAt time.Time
-	// Works is true when the Node was seen to be Ready and in service before anything was done.
+	// Works is true if the Node was Ready and in service at the start of the reconcile.
 	Works bool
-	// KeyDiffers is true when the host was configured with another key than the present one, and its node works.
-	// OnlyKeyDiffers is true when nothing else of it is to be changed.
+	// KeyDiffers is true if the node works and its host was configured with a key other than the current one.
+	// OnlyKeyDiffers is true if nothing else must change.
 	KeyDiffers, OnlyKeyDiffers bool
-	// Moved is true when the address of a host whose node works leads to another IP address than the one at which the
-	// host was reached last.
+	// Moved is true if the node works and the address of its host resolves to an IP address other than the last
+	// one used.
 	Moved bool
-	// AgentCheck is true when the host of a node that works is checked because its agent does not maintain it.
+	// AgentCheck is true if the host of a working node is checked because the agent does not maintain the host.
 	AgentCheck bool
 	// AgentCheckIn is the time until the next such check; zero for none.
 	AgentCheckIn time.Duration
-	// HandedOver is true when another instance has the same host, which therefore stays as it is.
+	// HandedOver is true if another instance has the same host. The host is then not changed.
 	HandedOver bool
-	// LeavesGate is true if the disruption of the node has ended. The gate is left after the status was written.
+	// LeavesGate is true if the disruption of the node has ended. The slot is released after the status was
+	// written.
 	LeavesGate bool
-	// Renewal is why a certificate that is due could not be renewed; nil when nothing is in the way.
+	// Renewal is the result that blocks the renewal of a certificate; nil for none.
 	Renewal *result.Result
-	// PutBackIn is how long the operator waits before it puts back again what another writer keeps changing on the Node;
-	// zero when it need not wait. Until then it also leaves out other writes to the Node that can wait.
+	// PutBackIn is the delay before the operator again reverts fields that another writer keeps changing on the
+	// Node; zero for none. Until then, the operator also postpones other writes to the Node that are not urgent.
 	PutBackIn time.Duration
-	// Restarted is true if the host is back from a restart, so that what was prepared before must be seen again.
+	// Restarted is true if the host has restarted, so the preparation of the host must be verified again.
 	Restarted bool
-	// Instances and Machines are the lists that the reconcile has read.
+	// Instances and Machines are the lists read by the reconcile.
 	Instances *queue.Listing[v1alpha1.WindowsInstance]
 	Machines  *queue.Listing[machinev1beta1.Machine]
 	// Wrote is true if the status was written.
 	Wrote bool
 	// Deleted is true if the instance was deleted.
 	Deleted bool
-	// Silent is true when no status is to be written: the object is gone, or the operator ends, or has read nothing yet.
+	// Silent is true if no status must be written: the object no longer exists, the operator stops, or nothing
+	// was read yet.
 	Silent bool
 }
 
-// New returns the scope of a reconcile that begins.
+// New returns the scope of a new reconcile.
 func New(instance *v1alpha1.WindowsInstance, session *Session, host *hostjobs.Host, clock clock.PassiveClock) *Scope {
 	stored := instance.DeepCopy()
 	if session.Unwritten != nil && session.Base == instance.ResourceVersion {
@@ -112,11 +116,11 @@ func New(instance *v1alpha1.WindowsInstance, session *Session, host *hostjobs.Ho
 	}
 }
 
-// LeaveGate ends the disturbance of the node, if this operator has one, after the status was written. Another operator that runs
-// may be about to drain the node, and ends its own.
+// LeaveGate ends the disruption of the node by this operator after the status was written. Another running
+// operator may be about to drain the node, and ends its own disruption.
 func (s *Scope) LeaveGate() { s.Session.Turn, s.Session.Drains, s.LeavesGate = "", time.Time{}, true }
 
-// KeepUnwritten notes the status that is not written yet, for the next reconcile.
+// KeepUnwritten keeps the unwritten status for the next reconcile.
 func (s *Scope) KeepUnwritten() {
 	s.Session.Unwritten = nil
 	if !equality.Semantic.DeepEqual(s.Instance.Status, s.Stored.Status) {
@@ -124,15 +128,15 @@ func (s *Scope) KeepUnwritten() {
 	}
 }
 
-// Pass notes that a condition is true.
+// Pass records that a condition is true.
 func (s *Scope) Pass(condition, message string) {
 	s.Passed[condition] = metav1.Condition{
 		Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: message,
 	}
 }
 
-// PassWhatHeld makes conditions True again that a result before the connection has made False: the result is gone,
-// and the host was not touched since.
+// PassWhatHeld sets conditions to True that a result before the connection had set to False. That result is
+// resolved, and the host was not changed since.
 func (s *Scope) PassWhatHeld() {
 	for _, condition := range Conditions {
 		if !meta.IsStatusConditionTrue(s.Instance.Status.Conditions, condition) {
@@ -141,7 +145,7 @@ func (s *Scope) PassWhatHeld() {
 	}
 }
 
-// Awaited turns a result into a wait that becomes a failure after the limit.
+// Awaited converts a result into a wait that becomes a failure after the limit.
 func (s *Scope) Awaited(now time.Time, what string, limit time.Duration, o *result.Result) *result.Result {
 	rest := limit - now.Sub(s.Session.WaitingSince(what, now))
 	if rest > 0 {
@@ -169,8 +173,8 @@ func NodeNameOf(instance *v1alpha1.WindowsInstance) string {
 	return instance.Status.NodeRef.Name
 }
 
-// KeptNodeName returns the name of the Node that a Machine's host has already; empty when there is none. It can differ
-// from the host's name: the kubelet gets the node name as a flag, and older operators set it too.
+// KeptNodeName returns the name of the existing Node of a Machine's host; empty for none. The name can differ
+// from the host name: the kubelet gets the node name as a flag, and legacy operators set the flag too.
 func (s *Scope) KeptNodeName() string {
 	if ref := s.Instance.Status.NodeRef; s.OfMachine() && ref != nil && ref.Confirmed && ref.UID != "" {
 		return ref.Name
@@ -178,18 +182,18 @@ func (s *Scope) KeptNodeName() string {
 	return ""
 }
 
-// Released reports whether the node was handed to the scheduler before.
+// Released reports whether the node was activated before.
 func (s *Scope) Released(node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name && !nodeidentity.Unproven(node)
 }
 
-// HostAsItWas reports whether the host is unchanged since its node was proven.
+// HostAsItWas reports whether the host is unchanged since its node was verified.
 func (s *Scope) HostAsItWas() bool {
 	return s.Instance.Status.SpecDigest != "" && s.Instance.Status.RequestedReboot == nil
 }
 
-// MidChange reports whether the instance has a node whose host was begun with and is not proven since: others wait for
-// its turn, and its pods are elsewhere.
+// MidChange reports whether the instance has a node with a host that was changed and not verified since. Other
+// nodes wait for the disruption slot of the node, and its pods run elsewhere.
 func (s *Scope) MidChange() bool {
 	ref := s.Instance.Status.NodeRef
 	return ref != nil && ref.UID != "" && !s.HostAsItWas()

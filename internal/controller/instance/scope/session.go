@@ -13,83 +13,85 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// Session is the operator's memory of a host between two reconciles while it works on it. All of it can be lost: the
-// host and the API server know everything that matters.
+// Session is the operator's state of a host between two reconciles while work is in progress. All of it can be
+// lost, because the host and the API server have all essential state.
 type Session struct {
 	// uid is the UID of the instance.
 	uid types.UID
-	// Clock is the host's time when it was asked for its facts.
+	// Clock is the last reading of the host's clock.
 	Clock support.ClockReading
-	// Whole is true after an apply that failed: what the host lacks is then sent whole, in case a patch did not fit. A transfer
-	// that was cut goes on with the same archive.
+	// Whole is true after a failed apply. Missing files are then sent in full, in case a patch did not fit. An
+	// interrupted transfer resumes with the same archive.
 	Whole bool
-	// Turn is the digest of the spec for whose sake the node must be disturbed and whose turn has not come, or RebootTurn;
-	// empty when it is not known.
+	// Turn identifies the change that waits for a disruption slot: the digest of the spec, or RebootTurn; empty
+	// if unknown.
 	Turn string
-	// Unanswered is true while the host did not answer when it was asked last.
+	// Unanswered is true if the host did not respond to the last connection.
 	Unanswered bool
-	// OtherHost is true if the host that a removal reached last is not the host of the instance's Node.
+	// OtherHost is true if a removal last reached a host other than the host of the instance's Node.
 	OtherHost bool
-	// Fallback is the digest of what the host can be brought back to, as it told last; ChangeFailures counts the failures
-	// of a change of a node in service.
+	// Fallback is the digest of the last reported rollback target. ChangeFailures counts the failures of a change
+	// of a node in service.
 	Fallback       string
 	ChangeFailures int
-	// NoFallback is why it was last reported that the host cannot be brought back to what it is; empty when it was not.
+	// NoFallback is the last reported reason why the host has no rollback target; empty for none.
 	NoFallback string
-	// RefusedName is the node name that was refused last.
+	// RefusedName is the last refused node name.
 	RefusedName string
 	// LostCertificate is true while a node that had joined before needs another certificate.
 	LostCertificate bool
-	// Renewal is how it stands with certificates that are to be renewed.
+	// Renewal is the state of the certificate renewals.
 	Renewal Renewal
-	// Attempts counts failures in a row.
+	// Attempts counts consecutive failures.
 	Attempts int
-	// Since is when the present wait began, for limits, and Spec the digest of what the host was brought to before it.
+	// Waiting is the name of the current wait, and Since its start, for limits. Spec is the digest of the
+	// NodeSpec applied before the wait.
 	Waiting string
 	Since   time.Time
 	Spec    string
-	// Drains is when the drain began of a node that the API server does not say it of; zero when none has. It is apart
-	// from the other waits, which go on while a node is drained.
+	// Drains is the start of a drain that is not recorded on the API server; zero for none. It is separate from
+	// the other waits, which continue during a drain.
 	Drains time.Time
-	// RegistersAgain is when the kubelet was last started again because its Node has not come; zero when it was not.
+	// RegistersAgain is the time of the last kubelet restart for a missing Node; zero for none.
 	RegistersAgain time.Time
-	// KeepsWait is true if the wait for the Node goes on although another NodeSpec is applied, which has the kubelet register again.
+	// KeepsWait is true if the wait for the Node continues after another NodeSpec is applied that makes the
+	// kubelet register again.
 	KeepsWait bool
-	// KubeletSince is the time since which the kubelet runs, by the operator's clock; zero if it is not known. KubeletAbsent is when the
-	// host last reported after an apply that it does not run.
+	// KubeletSince is the start time of the kubelet by the operator's clock; zero if unknown. KubeletAbsent is
+	// the time of the last report after an apply that the kubelet does not run.
 	KubeletSince, KubeletAbsent time.Time
-	// RestartLooks counts the looks at a host that restarts.
+	// RestartLooks counts the checks of a restarting host.
 	RestartLooks int
-	// Moved is true if the host is checked because its name leads to another address, and Checking if it is because its agent does not
-	// maintain it, until the work that this begins has ended.
+	// Moved is true if the host is checked because its name resolves to another address. Checking is true if the
+	// host is checked because the agent does not maintain the host. Both last until the resulting work has ended.
 	Moved, Checking bool
-	// PutBack is what the operator remembers of writers that change what it owns on the Node.
+	// PutBack is the backoff for other writers that change fields owned by the operator on the Node.
 	PutBack PutBack
-	// AgentCheck is the backoff of checks of a host whose agent does not maintain it.
+	// AgentCheck is the backoff of checks of a host without maintenance by its agent.
 	AgentCheck AgentCheck
-	// Unreported is the present reason of the summary until an event was recorded about it.
+	// Unreported is the current reason of the summary until an event was recorded about it.
 	Unreported string
-	// LastWrite is when the status was last written to the API, and Written the instance as it was then.
+	// LastWrite is the time of the last write of the status to the API server. Written is the written instance.
 	LastWrite time.Time
 	Written   *v1alpha1.WindowsInstance
-	// Unwritten is the status that follows from what the operator knows and that is not written yet, and Base the version of the
-	// instance that it belongs to.
+	// Unwritten is the status that was computed but not written yet. Base is the version of its instance.
 	Unwritten *v1alpha1.WindowsInstanceStatus
 	Base      string
-	// Proven is the version of the instance that the API server was last seen to have, at ProvenAt.
+	// Proven is the last version of the instance that was seen on the API server, at ProvenAt.
 	Proven   string
 	ProvenAt time.Time
-	// Instances and Machines are lists that were requested and are not read yet.
+	// Instances and Machines are requested lists that were not read yet.
 	Instances *queue.Listing[v1alpha1.WindowsInstance]
 	Machines  *queue.Listing[machinev1beta1.Machine]
-	// Conflicts counts the writes of the status in a row that were refused because another client has changed the instance.
+	// Conflicts counts consecutive writes of the status that failed because another client has changed the
+	// instance.
 	Conflicts int
-	// Quiet is the result that is not shown yet, and since when it lasts.
+	// Quiet identifies the result that is not shown yet. QuietSince is the start of that result.
 	Quiet      string
 	QuietSince time.Time
 }
 
-// DrainSince returns when the present drain began.
+// DrainSince returns the start time of the current drain.
 func (s *Session) DrainSince(now time.Time) time.Time {
 	if s.Drains.IsZero() {
 		s.Drains = now
@@ -97,7 +99,7 @@ func (s *Session) DrainSince(now time.Time) time.Time {
 	return s.Drains
 }
 
-// WaitingSince returns when the named wait began.
+// WaitingSince returns the start time of the named wait.
 func (s *Session) WaitingSince(what string, now time.Time) time.Time {
 	if s.Waiting != what {
 		s.Waiting, s.Since = what, now
@@ -105,32 +107,33 @@ func (s *Session) WaitingSince(what string, now time.Time) time.Time {
 	return s.Since
 }
 
-// RebootTurn is the value of Session.Turn for a restart that was asked for.
+// RebootTurn identifies a requested restart that waits for a disruption slot.
 const RebootTurn = "reboot"
 
 // Renewal is the state of a host's certificate renewals.
 type Renewal struct {
-	// Attempts counts failures in a row; the next attempt is not before Next.
+	// Attempts counts consecutive failures. The next attempt is not before Next.
 	Attempts int
 	Next     time.Time
-	// Failure is the failure of the last attempt; nil when it succeeded.
+	// Failure is the failure of the last attempt; nil if the attempt succeeded.
 	Failure *result.Result
 }
 
-// AgentCheck is the backoff of checks: their number since the agent last maintained the host for long, and the time
-// before which there is no further check.
+// AgentCheck is the backoff of checks. Checks is their number since the agent last maintained the host for long,
+// and Next is the earliest time of the next check.
 type AgentCheck struct {
 	Checks int
 	Next   time.Time
-	// Failure is the failure of the last check, until the next one; nil when it succeeded.
+	// Failure is the failure of the last check; nil if the check succeeded.
 	Failure *result.Result
 }
 
-// PutBack counts how often in a row the operator has put back what it owns on a Node, and when it did so last.
+// PutBack counts consecutive reverts of fields owned by the operator on a Node. Last is the time of the last
+// revert.
 type PutBack struct {
 	Times int
 	Last  time.Time
-	// Refused is the API server's refusal of the last attempt; nil for none.
+	// Refused is the error of the API server for the last attempt; nil for none.
 	Refused *result.Result
 }
 
@@ -140,8 +143,8 @@ type Sessions struct {
 	byName map[string]*Session
 }
 
-// Of returns a copy of the session of an instance, a new one if there is none. The session of a deleted instance of the same name
-// is dropped.
+// Of returns a copy of the session of an instance, or a new session. The session of a deleted instance of the
+// same name is dropped.
 func (s *Sessions) Of(name string, uid types.UID) *Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +156,7 @@ func (s *Sessions) Of(name string, uid types.UID) *Session {
 	return &session
 }
 
-// Keep keeps the session of an instance after a reconcile.
+// Keep stores the session of an instance after a reconcile.
 func (s *Sessions) Keep(name string, session *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +166,7 @@ func (s *Sessions) Keep(name string, session *Session) {
 	s.byName[name] = session
 }
 
-// Conflict counts a write that was refused. What the reconcile has noted is dropped.
+// Conflict counts a write that failed with a conflict. Other changes of the reconcile to the session are dropped.
 func (s *Sessions) Conflict(name string, dropped *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +182,7 @@ func (s *Sessions) Conflict(name string, dropped *Session) {
 	known.Unwritten = nil
 }
 
-// Seen notes that the cache has a version of an instance, so that what this operator wrote before need not be kept.
+// Seen records that the cache has a version of an instance, so an older written version need not be kept.
 func (s *Sessions) Seen(instance *v1alpha1.WindowsInstance, older func(version, than string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +193,7 @@ func (s *Sessions) Seen(instance *v1alpha1.WindowsInstance, older func(version, 
 	}
 }
 
-// Drop forgets the session of an instance.
+// Drop deletes the session of an instance.
 func (s *Sessions) Drop(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

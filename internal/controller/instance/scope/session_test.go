@@ -7,8 +7,8 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// The pool closes a connection that is idle long before a wait for a Node or a subnet may end: the wait's limit must
-// hold all the same.
+// The pool closes an idle connection long before a wait for a Node or a subnet may end. The limit of the wait
+// must hold regardless.
 func TestAWaitGoesOnWhenItsConnectionIsGone(t *testing.T) {
 	s := &Session{}
 	began := s.WaitingSince("the Node to report Ready", noon)

@@ -12,9 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// summarize sets every condition in every reconcile: what this one found true, what stands in the way, and what is not
-// known because of it. A condition that was true and was not looked at stays true; one that was false is not known any
-// more.
+// summarize sets every condition in every reconcile: conditions that passed, the blocked condition, and
+// conditions that depend on the blocked one. An unchecked condition stays true if true before, and becomes
+// unknown if false before.
 func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.Condition, o *result.Result,
 	generation int64, now time.Time) {
 	blocked := ""

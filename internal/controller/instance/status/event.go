@@ -33,12 +33,12 @@ func (r Recorder) Flush() {
 	*r.pending = nil
 }
 
-// StoppedEvent says what keeps an instance from progressing.
+// StoppedEvent reports the result that blocks an instance.
 func StoppedEvent(instance *v1alpha1.WindowsInstance, o *result.Result) recorder.Event {
 	return recorder.Warning(instance, nil, o.Reason, o.Phase, text.Sentence(o.Message)+" "+o.Next)
 }
 
-// HostKeyPinnedEvent says which host key is pinned, at the first contact or because an administrator has accepted it.
+// HostKeyPinnedEvent reports the pinned host key, at the first contact or after acceptance by an administrator.
 func HostKeyPinnedEvent(instance *v1alpha1.WindowsInstance, first bool) recorder.Event {
 	message := "The host's key " + instance.Status.HostKey.Fingerprint +
 		" was accepted as requested, and is now pinned."
@@ -49,13 +49,13 @@ func HostKeyPinnedEvent(instance *v1alpha1.WindowsInstance, first bool) recorder
 	return recorder.Normal(instance, nil, "HostKeyPinned", "Connect", message)
 }
 
-// HostKeyReusedEvent says that other hosts have the same host key.
+// HostKeyReusedEvent reports that other hosts have the same host key.
 func HostKeyReusedEvent(instance *v1alpha1.WindowsInstance, reuse string) recorder.Event {
 	return recorder.Warning(instance, nil, "HostKeyReused", "Connect",
 		"The host answers with its pinned key."+reuse)
 }
 
-// HostRebootingEvent says that the host restarts for Windows features or its name.
+// HostRebootingEvent reports a restart of the host for Windows features or the host name.
 func HostRebootingEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
 	message := "The host restarts so that changes to its Windows features or its name take effect."
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
@@ -64,64 +64,65 @@ func HostRebootingEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
 	return recorder.Normal(instance, nil, "HostRebooting", "Reboot", message)
 }
 
-// NodeReadyEvent says that the node takes pods, and how long that has taken.
+// NodeReadyEvent reports that the node accepts pods, and the time needed for that.
 func NodeReadyEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, after time.Duration) recorder.Event {
 	return recorder.Normal(instance, node, "NodeReady", "Release",
 		"Node "+node.Name+" passed all checks and takes pods, "+after.Round(time.Second).String()+
 			" after the host was listed.")
 }
 
-// DrainStartedEvent says that pods are moved away from the node, and why.
+// DrainStartedEvent reports that the node is drained, and the cause.
 func DrainStartedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, cause v1alpha1.DisruptionCause) recorder.Event {
 	return recorder.Normal(instance, node, "DrainStarted", "Drain", "Pods are moved away from Node "+
 		node.Name+". Cause: "+string(cause)+".")
 }
 
-// DrainGivenUpEvent says that the pods did not leave in time.
+// DrainGivenUpEvent reports that the drain timed out.
 func DrainGivenUpEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, message string) recorder.Event {
 	return recorder.Warning(instance, node, v1alpha1.ReasonDrainTimedOut, "Drain", message)
 }
 
-// ChangeHasFailedEvent says that a change of a node in service has failed.
+// ChangeHasFailedEvent reports that a change of a node in service has failed.
 func ChangeHasFailedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *result.Result) recorder.Event {
 	return recorder.Warning(instance, node, v1alpha1.ReasonChangeFailed, "Change",
 		"The change of Node "+node.Name+" has failed. If the host can be rolled back, the operator does so now; otherwise it tries the change again. "+
 			text.Sentence(o.Reason+": "+o.Message))
 }
 
-// RollbackUnavailableEvent says, before a node in service is changed, that its host cannot be rolled back if the change fails.
+// RollbackUnavailableEvent reports, before the change of a node in service, that its host cannot be rolled back
+// if the change fails.
 func RollbackUnavailableEvent(instance *v1alpha1.WindowsInstance, why string) recorder.Event {
 	return recorder.Warning(instance, nil, "RollbackUnavailable", "Change",
 		"If the next change of this node fails, its host cannot be rolled back: "+text.Sentence(why)+
 			" The operator then tries the change again until it succeeds. To keep the host as it is, set paused: true in the policy.")
 }
 
-// RolledBackEvent says that the host is back in its state before the change.
+// RolledBackEvent reports that the host was rolled back to its state before the change.
 func RolledBackEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node) recorder.Event {
 	return recorder.Normal(instance, node, "RolledBack", "Change", "The host of Node "+node.Name+
 		" was rolled back to its state before the change. The Node takes pods again.")
 }
 
-// RebootBeginsEvent says that the host restarts because of the annotation on its Node.
+// RebootBeginsEvent reports that the host restarts because of the annotation on its Node.
 func RebootBeginsEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node) recorder.Event {
 	return recorder.Normal(instance, node, "HostRebooting", "Reboot",
 		"The host restarts, as the annotation "+v1alpha1.AnnotationRebootRequired+" of Node "+node.Name+" asks.")
 }
 
-// HostRestoredEvent says that the host is as it was before it became a node.
+// HostRestoredEvent reports that the host is restored to its original state.
 func HostRestoredEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
 	return recorder.Normal(instance, nil, "HostRestored", "Remove",
 		"The host is as it was before it became a node.")
 }
 
-// HostNotRestoredEvent says what a later release has changed on the host and this one could not restore.
+// HostNotRestoredEvent reports changes of a later release on the host that this release could not restore.
 func HostNotRestoredEvent(instance *v1alpha1.WindowsInstance, entries []string) recorder.Event {
 	return recorder.Warning(instance, nil, "HostNotRestored", "Remove",
 		"A later release of the operator has changed the host. This release cannot restore "+
 			strings.Join(entries, ", ")+".")
 }
 
-// HostNotCleanedUpEvent says that the node was removed without its host.
+// HostNotCleanedUpEvent reports that the node was removed without restoring its host.
 func HostNotCleanedUpEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
 	return recorder.Warning(instance, nil, "HostNotCleanedUp", "Remove",
 		"As annotation "+v1alpha1.AnnotationForgetHost+" requests, the node is removed, but the operator does not restore its host "+instance.Spec.Address+
@@ -129,21 +130,22 @@ func HostNotCleanedUpEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
 			`C:\var\log, C:\var\lib\kubelet, C:\ProgramData\containerd, its firewall rules and HNS networks, and the Containers feature.`)
 }
 
-// NodeDeletedExternallyEvent says that the Node was deleted while its host is listed.
+// NodeDeletedExternallyEvent reports that the Node was deleted while its host is listed.
 func NodeDeletedExternallyEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
 	return recorder.Normal(instance, nil, "NodeDeletedExternally", "Join",
 		"Node "+instance.Status.NodeRef.Name+
 			" was deleted while its host is still listed: the kubelet is restarted to register it again.")
 }
 
-// NodeRegistrationTimedOutEvent reports that the Node does not exist, although the kubelet has run for some time.
+// NodeRegistrationTimedOutEvent reports that the Node does not exist although the kubelet has run for some time.
 func NodeRegistrationTimedOutEvent(instance *v1alpha1.WindowsInstance, age time.Duration) recorder.Event {
 	return recorder.Normal(instance, nil, "NodeRegistrationTimedOut", "Join",
 		"Node "+instance.Status.NodeRef.Name+" does not exist, although the kubelet has run for "+age.String()+
 			": it was not registered, or was deleted before the operator saw it. The kubelet is restarted to register it again.")
 }
 
-// NodeDriftRevertedEvent says what the operator has put back on the Node. again is true when another writer keeps changing it.
+// NodeDriftRevertedEvent reports the reverted fields on the Node. again is true if another writer keeps changing
+// them.
 func NodeDriftRevertedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node, changed []string, again bool) recorder.Event {
 	message := "Another client changed fields that the operator owns on Node " + node.Name + "; the operator restored them: " +
 		strings.Join(changed, ", ") + "."
@@ -154,49 +156,49 @@ func NodeDriftRevertedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Nod
 		" This happens again and again, so the operator restores them less and less often. Find the other client in the audit log of the API server, and stop it.")
 }
 
-// KubeletPortUnreachableEvent says that the API server may not reach the kubelet.
+// KubeletPortUnreachableEvent reports that the API server may not reach the kubelet.
 func KubeletPortUnreachableEvent(instance *v1alpha1.WindowsInstance, address string, err error) recorder.Event {
 	return recorder.Warning(instance, nil, "KubeletPortUnreachable", "Verify",
 		"The kubelet does not answer at "+address+" ("+err.Error()+
 			"): oc logs and oc exec will not reach the node's pods until that TCP port is open.")
 }
 
-// AdviceGivenEvent says that an advisory check has failed.
+// AdviceGivenEvent reports that an advisory check has failed.
 func AdviceGivenEvent(instance *v1alpha1.WindowsInstance, failed string) recorder.Event {
 	return recorder.Warning(instance, nil, "AdvisoryCheckFailed", "Verify",
 		"The node takes pods, but this check failed: "+failed)
 }
 
-// ClockOffEvent says that the clock of a node's host is wrong.
+// ClockOffEvent reports that the clock of a node's host is wrong.
 func ClockOffEvent(instance *v1alpha1.WindowsInstance, clock string) recorder.Event {
 	return recorder.Warning(instance, nil, "ClockSkew", "Verify", "The node takes pods, but "+clock)
 }
 
-// HostSharedEvent says that the host belongs to another instance too.
+// HostSharedEvent reports that the host also belongs to another instance.
 func HostSharedEvent(instance, other *v1alpha1.WindowsInstance) recorder.Event {
 	return recorder.Normal(instance, other, "HostShared", "Remove",
 		"The host also belongs to WindowsInstance "+other.Name+". The host stays as it is; only this WindowsInstance is deleted.")
 }
 
-// SSHKeyAuthorizedEvent says that the present SSH key was added on the host with the previous one.
+// SSHKeyAuthorizedEvent reports that the current SSH key was added on the host with the previous one.
 func SSHKeyAuthorizedEvent(instance *v1alpha1.WindowsInstance, fingerprint string) recorder.Event {
 	return recorder.Normal(instance, nil, "SSHKeyAuthorized", "Connect",
 		"The host refused the present key and accepted the previous one. The present key, "+fingerprint+
 			", was added to the keys that the host accepts.")
 }
 
-// SSHKeyUpdatedEvent says that the host was reached with the present SSH key.
+// SSHKeyUpdatedEvent reports that the host was reached with the current SSH key.
 func SSHKeyUpdatedEvent(instance *v1alpha1.WindowsInstance, fingerprint string) recorder.Event {
 	return recorder.Normal(instance, nil, "SSHKeyUpdated", "Connect",
 		"The host was reached with the present key, "+fingerprint+".")
 }
 
-// NodeDeletedEvent says that the Node was deleted.
+// NodeDeletedEvent reports that the Node was deleted.
 func NodeDeletedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node) recorder.Event {
 	return recorder.Normal(instance, node, "NodeDeleted", "Remove", "Node "+node.Name+" was deleted.")
 }
 
-// NodeAdoptedEvent says that a Node of an older version of the operator belongs to the instance.
+// NodeAdoptedEvent reports that the instance has adopted a Node of a legacy operator.
 func NodeAdoptedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node) recorder.Event {
 	from := node.Annotations[v1alpha1.AnnotationVersion]
 	if from != "" {
@@ -207,7 +209,7 @@ func NodeAdoptedEvent(instance *v1alpha1.WindowsInstance, node *corev1.Node) rec
 			" has configured, belongs to this instance now. It is upgraded when the WindowsDisruptionPolicy allows it.")
 }
 
-// HostKeyImportedEvent says that a host key of an older version of the operator is pinned.
+// HostKeyImportedEvent reports that a host key recorded by a legacy operator is pinned.
 func HostKeyImportedEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
 	return recorder.Normal(instance, nil, "HostKeyPinned", "TakeOver",
 		"The host key "+instance.Status.HostKey.Fingerprint+", which an older version of the operator has noted for "+

@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// hostKeyReuse says which other hosts have the host's key; empty when none has. It is advice: what cannot be found out
-// now is reported later.
+// hostKeyReuse describes other hosts with the host's key; empty for none. The description is advisory, so a
+// failed lookup is not an error.
 func (w Writer) hostKeyReuse(ctx context.Context, instance *v1alpha1.WindowsInstance) string {
 	if instance.Status.HostKey == nil {
 		return ""

@@ -9,11 +9,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// Events with the reasons and objects of operators before version 12, for alerts and scripts that wait for them. Each is
-// recorded beside an event about the instance.
+// Events with the reasons and objects of operators before version 12, for alerts and scripts that depend on them.
+// Each is recorded in addition to an event about the instance.
 
-// legacyObject returns the Machine or the ConfigMap that lists the host. The instance is the related object of each event:
-// events about one ConfigMap are otherwise counted as one.
+// legacyObject returns the Machine or the ConfigMap that lists the host. The instance is the related object of
+// each event, because events about one ConfigMap would otherwise be aggregated.
 func legacyObject(instance *v1alpha1.WindowsInstance) *corev1.ObjectReference {
 	if machine := instance.Spec.Source.Machine; machine != nil {
 		return &corev1.ObjectReference{APIVersion: "machine.openshift.io/v1beta1", Kind: "Machine", Namespace: machine.Namespace,
@@ -32,7 +32,7 @@ func LegacySetupEvent(instance *v1alpha1.WindowsInstance) recorder.Event {
 		"The instance with address "+instance.Spec.Address+" is configured as a worker node.")
 }
 
-// LegacySetupFailureEvent reports a result of a host that this version of the operator has not configured yet.
+// LegacySetupFailureEvent reports a failure on a host that this version of the operator has not configured yet.
 func LegacySetupFailureEvent(instance *v1alpha1.WindowsInstance, o *result.Result) recorder.Event {
 	about, failure := legacyObject(instance), "configuration failure: "
 	if o.SSHKeyRejected {

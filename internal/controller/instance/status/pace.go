@@ -7,21 +7,21 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How often the progress of all hosts together is written: of a hundred that join at once, nobody follows each, and of
-// all that the operator writes meanwhile it would be a quarter. Some may come at the same moment. A step that waits, and
-// each condition, is written in any case.
+// The limits of progress writes for all hosts together. If a hundred hosts join at once, their progress would be
+// a quarter of all writes of the operator, for few readers. A burst of progressAtOnce is allowed. A waiting step
+// and each condition are always written.
 const (
 	progressPerSecond = 1
 	progressAtOnce    = 16
 )
 
-// Pace limits how often the progress of all hosts together is written. The zero value works.
+// Pace limits the rate of progress writes for all hosts together. The zero value is ready to use.
 type Pace struct {
 	once    sync.Once
 	limiter flowcontrol.PassiveRateLimiter
 }
 
-// allows reports whether progress may be written now, which then counts as written; nil always does.
+// allows reports whether progress may be written now, and counts that write. A nil Pace has no limit.
 func (p *Pace) allows(clock clock.PassiveClock) bool {
 	if p == nil {
 		return true

@@ -13,22 +13,22 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// progressInterval is how old the written status must be at least before progress is written: as often as a person looks
-// who follows one host.
+// progressInterval is the minimum age of the written status before progress is written, suited to a person
+// watching one host.
 const progressInterval = 5 * time.Second
 
-// longestSilence is how old the written status of a host may become while others use up what Pace allows.
+// longestSilence is the maximum age of the written status of a host while other hosts exhaust the limit of Pace.
 const longestSilence = time.Minute
 
-// Progress shows the step of a running job: at once if it is one of the operator's own that is shown to wait, and else as often as
-// people look.
+// Progress writes the step of a running job: immediately for a new step of the operator that waits, otherwise at
+// most once per progressInterval.
 func (w Writer) Progress(ctx context.Context, s *scope.Scope, running *hostjobs.Progress) error {
 	if running.Key.Kind == hostjobs.KindCommit {
-		return nil // of a host that is as it should be
+		return nil // the host is in its desired state
 	}
 	now := w.Clock.Now()
 	step := running.Step
-	if step.Name == "" { // a connection is being made
+	if step.Name == "" { // connecting
 		reachable := meta.FindStatusCondition(s.Instance.Status.Conditions, v1alpha1.ConditionReachable)
 		if now.Sub(running.Began) < running.Show.Quiet || reachable != nil && reachable.Status != metav1.ConditionUnknown {
 			return nil
@@ -47,7 +47,7 @@ func (w Writer) Progress(ctx context.Context, s *scope.Scope, running *hostjobs.
 	return w.patch(ctx, s)
 }
 
-// isNewStep reports whether a step is not the one that is written.
+// isNewStep reports whether a step differs from the written step.
 func isNewStep(written, step *v1alpha1.StepStatus) bool {
 	return written == nil || written.Name != step.Name
 }
@@ -64,7 +64,7 @@ func (w Writer) setStep(s *scope.Scope, present hostjobs.Step) {
 	s.Instance.Status.Step = step
 }
 
-// describe gives the status the summary of work in progress.
+// describe sets the summary and the next action for work in progress.
 func (w Writer) describe(s *scope.Scope, o *result.Result) {
 	s.Instance.Status.Summary, s.Instance.Status.NextAction = v1alpha1.ReasonInProgress, o.Next
 	if s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
@@ -72,10 +72,10 @@ func (w Writer) describe(s *scope.Scope, o *result.Result) {
 	}
 }
 
-// progressDue reports whether progress is written now, when the status was written last at another time.
+// progressDue reports whether progress must be written now, after the last write.
 func progressDue(last, now time.Time) bool { return now.Sub(last) >= progressInterval }
 
-// restarted ends the condition of a host that restarts: what was prepared before must be seen again.
+// restarted resets the condition Prepared of a restarted host, because the preparation must be verified again.
 func (w Writer) restarted(s *scope.Scope) {
 	meta.SetStatusCondition(&s.Instance.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionPrepared, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonDependencyNotReady,

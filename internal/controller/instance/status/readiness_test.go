@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// The time that a first node of a version must work before others follow begins when its host was brought up to date,
-// not when its kubelet began.
+// Other nodes follow when the first node of a version has worked for some time. That time begins when the host
+// becomes up to date, not when the kubelet starts.
 func TestReadinessBeginsAnewWhenTheHostComesUpToDate(t *testing.T) {
 	const ready, upToDate = v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate
 	for _, c := range []struct {

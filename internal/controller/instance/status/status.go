@@ -1,6 +1,7 @@
-// Package status writes what people read: the conditions, the summary, the next action and the progress in the status of an
-// instance, and the events about it. No other package of the controller writes these, and nothing decides by them. The typed
-// fields of the status, which decisions do read, are set where their facts are found.
+// Package status writes the status for administrators: the conditions, the summary, the next action and the
+// progress of an instance, and the events about the instance. No other package of the controller writes this
+// text, and no decision depends on it. Decisions read the typed fields of the status, which are set by the code
+// that finds the facts.
 package status
 
 import (
@@ -32,13 +33,14 @@ type Writer struct {
 	Clock     clock.PassiveClock
 	Namespace string // of the instances
 	Version   string // of the operator
-	// Pace limits how often the progress of all hosts together is written; nil for no limit.
+	// Pace limits the rate of progress writes for all hosts together; nil for no limit.
 	Pace *Pace
 }
 
-// Write writes what a reconcile has decided. A result that is not shown yet leaves conditions and summary as they are, and what
-// must be in the status before the operator goes on is written in any case. It reports for how long the result is not shown yet.
-// The API server refuses the write with a conflict if the instance has changed since it was read.
+// Write writes the result of a reconcile. A result that is not shown yet leaves the conditions and the summary
+// unchanged. State that must be written before the operator continues is always written. Write returns how long
+// the result remains hidden. If the instance has changed since it was read, the API server rejects the write with
+// a conflict.
 func (w Writer) Write(ctx context.Context, s *scope.Scope) (quiet time.Duration, err error) {
 	if s.Silent {
 		return 0, nil
@@ -64,7 +66,7 @@ func (w Writer) Write(ctx context.Context, s *scope.Scope) (quiet time.Duration,
 	}
 	status.ObservedGeneration = s.Instance.Generation
 	w.summarize(ctx, s, o)
-	if status.RestartStartedAt == nil { // a restart goes on after its verb; no other step does
+	if status.RestartStartedAt == nil { // only a restart continues after its command
 		status.Step = nil
 	}
 	if !s.RetryAt.IsZero() {
@@ -74,7 +76,7 @@ func (w Writer) Write(ctx context.Context, s *scope.Scope) (quiet time.Duration,
 	return 0, w.patch(ctx, s)
 }
 
-// quiet returns for how long a result is not shown yet.
+// quiet returns the time until a result is shown.
 func (w Writer) quiet(s *scope.Scope, o *result.Result) time.Duration {
 	now, memory := w.Clock.Now(), s.Session
 	if o == nil || o.Quiet == 0 {
@@ -87,7 +89,7 @@ func (w Writer) quiet(s *scope.Scope, o *result.Result) time.Duration {
 	return o.Quiet - now.Sub(memory.QuietSince)
 }
 
-// mustWrite reports whether the status has something that must be written before the operator goes on.
+// mustWrite reports whether the status has a change that must be written before the operator continues.
 func mustWrite(stored, status *v1alpha1.WindowsInstanceStatus) bool {
 	started := status.RestartStartedAt != nil && !status.RestartStartedAt.Equal(stored.RestartStartedAt)
 	return started || stored.SpecDigest != status.SpecDigest || stored.RegistrationID != status.RegistrationID || stored.Version != status.Version ||
@@ -95,7 +97,7 @@ func mustWrite(stored, status *v1alpha1.WindowsInstanceStatus) bool {
 		!reflect.DeepEqual(stored.RequestedReboot, status.RequestedReboot) || !reflect.DeepEqual(stored.FailedChange, status.FailedChange)
 }
 
-// summarize computes the conditions, and tells when other hosts have the host's key.
+// summarize computes the conditions, and emits an event if other hosts have the host's key.
 func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *result.Result) {
 	status := &s.Instance.Status
 	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReachable)
@@ -118,15 +120,15 @@ func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *result.Result)
 	}
 }
 
-// remember keeps what the next reconcile and other controllers decide by. They read these fields, and never conditions
-// or their words.
+// remember sets the fields that the next reconcile and other controllers use for decisions. Decisions never
+// depend on conditions or their messages.
 func (w Writer) remember(s *scope.Scope, o *result.Result) {
 	status := &s.Instance.Status
 	if o == nil {
 		o = &result.Result{Outcome: result.NothingToDo}
 	}
 	if o.Outcome == result.LeftAlone {
-		return // nobody looks
+		return // not checked
 	}
 	status.DisruptionPending, status.SSHKeyRejected, status.ReplacementVersion = o.AtGate, o.SSHKeyRejected, ""
 	if o.Replaces {
@@ -134,7 +136,7 @@ func (w Writer) remember(s *scope.Scope, o *result.Result) {
 	}
 }
 
-// readiness returns the state of the conditions as decisions read it. upToDate is what UpToDate was before.
+// readiness returns the state of the conditions for decisions. upToDate is the previous status of UpToDate.
 func readiness(status *v1alpha1.WindowsInstanceStatus, upToDate bool, now time.Time) *v1alpha1.Readiness {
 	ready := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady)
 	broughtUpToDate := !upToDate && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionUpToDate)
@@ -144,14 +146,14 @@ func readiness(status *v1alpha1.WindowsInstanceStatus, upToDate bool, now time.T
 	return status.Readiness
 }
 
-// patch writes what differs from the stored status, and nothing if nothing does. Its precondition is the version of the instance
-// that the reconcile has decided on. The version is also what keeps the write out of another instance of the same name: the API
-// server ignores a UID in a patch of the status of a custom resource.
+// patch writes the difference to the stored status, if any. The precondition is the version of the instance that
+// the reconcile has read. The version also prevents a write to another instance of the same name: the API server
+// ignores a UID in a patch of the status of a custom resource.
 func (w Writer) patch(ctx context.Context, s *scope.Scope) error {
 	if same, err := sameJSON(&s.Stored.Status, &s.Instance.Status); same || err != nil {
 		return err
 	}
-	// A reconcile that was stopped still reports what it did.
+	// A stopped reconcile still reports its changes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	written := s.Instance.DeepCopy()
@@ -166,7 +168,8 @@ func (w Writer) patch(ctx context.Context, s *scope.Scope) error {
 	return nil
 }
 
-// sameClaim reports whether two statuses have the same claim to a node name. The UID of the Node can wait for the next write.
+// sameClaim reports whether two statuses have the same claim to a node name. The UID of the Node can wait for the
+// next write.
 func sameClaim(a, b *v1alpha1.NodeReference) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -174,8 +177,8 @@ func sameClaim(a, b *v1alpha1.NodeReference) bool {
 	return a.Name == b.Name && a.Confirmed == b.Confirmed && a.ClaimedAt.Equal(b.ClaimedAt)
 }
 
-// sameJSON reports whether the API server would keep two statuses as the same one: a time has parts of a second only until
-// it is written.
+// sameJSON reports whether the API server would store two statuses identically. Fractions of a second are lost on
+// a write.
 func sameJSON(a, b *v1alpha1.WindowsInstanceStatus) (bool, error) {
 	if reflect.DeepEqual(a, b) {
 		return true, nil

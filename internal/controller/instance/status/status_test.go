@@ -104,7 +104,7 @@ func TestProgressIsWrittenAsOftenAsAPersonLooks(t *testing.T) {
 	}
 }
 
-// A host waits in a line, is drained or is asked for its facts for minutes, and nothing says so a second time.
+// A host may wait for a slot, drain or collect facts for minutes, without a second report.
 func TestAStepOfTheOperatorsOwnIsWrittenAtOnce(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -149,7 +149,7 @@ func TestAStepOfTheOperatorsOwnIsWrittenAtOnce(t *testing.T) {
 	expect("DrainNode", 2)
 }
 
-// withInstance returns an API server in memory with an instance.
+// withInstance returns a fake API server with an instance.
 func withInstance(t *testing.T) (client.WithWatch, *v1alpha1.WindowsInstance) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -164,7 +164,7 @@ func withInstance(t *testing.T) (client.WithWatch, *v1alpha1.WindowsInstance) {
 	return api, instance
 }
 
-// An operator that no longer leads writes nothing that it decided before another one wrote.
+// An operator that is no longer the leader must not write a decision from before another operator's write.
 func TestAStatusThatWasDecidedOnAnOlderVersionIsNotWritten(t *testing.T) {
 	api, instance := withInstance(t)
 	w := Writer{Client: api, Clock: clocktesting.NewFakePassiveClock(noon), Namespace: "wmco"}
@@ -185,7 +185,7 @@ func TestAStatusThatWasDecidedOnAnOlderVersionIsNotWritten(t *testing.T) {
 	}
 }
 
-// The API server keeps whole seconds.
+// The API server stores whole seconds.
 func TestWhatIsWrittenAlreadyIsNotWrittenAgain(t *testing.T) {
 	api, instance := withInstance(t)
 	writes := 0
@@ -227,7 +227,8 @@ func TestTheProgressOfAllHostsTogetherIsWrittenSoOftenAndNoMoreOften(t *testing.
 	}
 }
 
-// Of thirty hosts that wait for minutes, five had used up what may be written, and the others seemed to restart all the while.
+// A regression: of thirty hosts that waited for minutes, five exhausted the write limit, and the others seemed to
+// be restarting.
 func TestNoHostsStatusIsOlderThanAMinuteWhileOthersAreWritten(t *testing.T) {
 	api, instance := withInstance(t)
 	clock := clocktesting.NewFakePassiveClock(noon)
@@ -236,7 +237,7 @@ func TestNoHostsStatusIsOlderThanAMinuteWhileOthersAreWritten(t *testing.T) {
 	awaitsNetwork := &hostjobs.Progress{Step: hostjobs.Step{Name: "AwaitNetwork", Index: 1, Of: 3}, Show: &result.Result{}}
 	for second := range 60 {
 		clock.SetTime(noon.Add(time.Duration(second) * time.Second))
-		for w.Pace.allows(clock) { // others
+		for w.Pace.allows(clock) { // other hosts
 		}
 		if err := w.Progress(t.Context(), s, awaitsNetwork); err != nil || s.Session.LastWrite != noon {
 			t.Fatalf("it was written after %d s, as if no others were there", second)

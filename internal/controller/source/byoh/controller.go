@@ -1,4 +1,4 @@
-// Package byoh turns the entries of the ConfigMap windows-instances into WindowsInstances: bring-your-own-host
+// Package byoh creates WindowsInstances for the entries of the ConfigMap windows-instances: bring-your-own-host
 // instances.
 package byoh
 
@@ -26,28 +26,29 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/source"
 )
 
-// ConfigMapName is the ConfigMap in the operator's own namespace that lists hosts: <address>: username=<user>.
+// ConfigMapName is the ConfigMap in the operator's namespace that lists hosts: <address>: username=<user>.
 const ConfigMapName = "windows-instances"
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=system,resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;create;patch
 
-// Reconciler keeps the WindowsInstances equal to the ConfigMap.
+// Reconciler keeps the WindowsInstances in sync with the ConfigMap.
 type Reconciler struct {
 	Client client.Client
-	// Live reads the API server: whether the operator's namespace is being deleted.
+	// Live reads from the API server whether the operator's namespace is being deleted.
 	Live      client.Reader
 	Namespace string
 	Events    events.EventRecorder
 	Clock     clock.WithTicker
 	Patience  Patience
 
-	// reported is the resourceVersion of the ConfigMap whose faults were last reported, so that a resync is silent.
+	// reported is the resourceVersion of the ConfigMap with the last reported faults, so that a resync emits no
+	// events.
 	reported string
-	// absentSince is when the ConfigMap was first found absent; zero while it is there.
+	// absentSince is when the ConfigMap was first found absent; zero while it exists.
 	absentSince time.Time
-	// held are the removals that wait.
+	// held contains the delayed removals.
 	held held
 }
 
@@ -70,8 +71,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile makes, changes and retires WindowsInstances. A ConfigMap that stays absent lists no hosts: all are removed,
-// unless the whole namespace is being deleted. Then an administrator uninstalls the operator, not the nodes.
+// Reconcile creates, changes and removes WindowsInstances. A ConfigMap that stays absent lists no hosts, so that
+// all hosts are removed, unless the namespace is being deleted. In this case an administrator uninstalls the
+// operator, not the nodes.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: request.Name}}
 	err := r.Client.Get(ctx, request.NamespacedName, configMap)
@@ -104,7 +106,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: left}, errors.Join(errs...)
 }
 
-// absentFor returns the time until the ConfigMap's absence counts; zero when it does, or the ConfigMap is there.
+// absentFor returns the time until the ConfigMap's absence counts; zero if it counts already, or the ConfigMap
+// exists.
 func (r *Reconciler) absentFor(ctx context.Context, absent bool) time.Duration {
 	if !absent {
 		r.absentSince = time.Time{}
@@ -119,7 +122,7 @@ func (r *Reconciler) absentFor(ctx context.Context, absent bool) time.Duration {
 	return max(r.Patience.Absence-now.Sub(r.absentSince), 0)
 }
 
-// hold takes the removals out of the changes that must wait, and returns the time until they need not.
+// hold filters out the removals that must wait, and returns the time until they may proceed.
 func (r *Reconciler) hold(configMap *corev1.ConfigMap, all []source.Change,
 	present []v1alpha1.WindowsInstance) ([]source.Change, time.Duration) {
 	now, before := r.Clock.Now(), r.held
@@ -162,10 +165,10 @@ func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, cha
 	return nil
 }
 
-// mostReported is how many faulty entries get an event each. The instances report all of them.
+// mostReported is the maximum number of invalid entries with an event each. The instances report all of them.
 const mostReported = 50
 
-// report tells about faulty entries once for each version of the ConfigMap.
+// report emits events about invalid entries once for each version of the ConfigMap.
 func (r *Reconciler) report(configMap *corev1.ConfigMap, faults []fault) {
 	if configMap.ResourceVersion == r.reported {
 		return

@@ -25,10 +25,10 @@ func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsIns
 	return recorder.Normal(instance, configMap, "HostUnlisted", "RequestRemoval", message)
 }
 
-// mostNamed is how many keys an event names.
+// mostNamed is the maximum number of keys that an event names.
 const mostNamed = 10
 
-// removalsWait says that most hosts are missing in the list, and how to keep them.
+// removalsWait reports that most hosts are missing from the list, and how to keep them.
 func removalsWait(configMap *corev1.ConfigMap, held held, until time.Time) recorder.Event {
 	return recorder.Warning(configMap, nil, "RemovalsDelayed", "RequestRemoval",
 		fmt.Sprintf("The list no longer contains %d of the %d hosts that the operator has worked on (%s). Their nodes will be drained and removed, starting at %s. "+
@@ -36,14 +36,14 @@ func removalsWait(configMap *corev1.ConfigMap, held held, until time.Time) recor
 			len(held.names), held.of, named(held.names), until.UTC().Format(time.RFC3339)))
 }
 
-// removalsStopped says that removals that had to wait are not done.
+// removalsStopped reports that delayed removals are canceled.
 func removalsStopped(configMap *corev1.ConfigMap, held held) recorder.Event {
 	return recorder.Normal(configMap, nil, "RemovalsCanceled", "RequestRemoval",
 		fmt.Sprintf("Most hosts are listed again: the pending removal of %d hosts (%s) is canceled. Only hosts that are still missing from the list are removed.",
 			len(held.names), named(held.names)))
 }
 
-// named returns the first names of the instances.
+// named formats the first names of the instances.
 func named(instances map[string]bool) string {
 	names := slices.Sorted(maps.Keys(instances))
 	more := ""
@@ -53,8 +53,8 @@ func named(instances map[string]bool) string {
 	return strings.Join(names, ", ") + more
 }
 
-// entryInvalid names the instance of the entry as well: two events about one object and for one reason are otherwise
-// taken for one.
+// entryInvalid also refers to the instance of the entry, because two events about one object with the same reason
+// are otherwise merged.
 func entryInvalid(configMap *corev1.ConfigMap, fault fault) recorder.Event {
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace,
 		Name: hostlist.InstanceName(fault.key)}}
@@ -62,7 +62,7 @@ func entryInvalid(configMap *corev1.ConfigMap, fault fault) recorder.Event {
 		"Key "+fault.key+": "+fault.err.Error()+". Other entries are not affected.")
 }
 
-// moreInvalid stands for faulty entries without an event of their own.
+// moreInvalid summarizes invalid entries without a separate event.
 func moreInvalid(configMap *corev1.ConfigMap, more int) recorder.Event {
 	return recorder.Warning(configMap, nil, "InvalidEntry", "ParseEntry",
 		fmt.Sprintf("%d more entries cannot be used: see the WindowsInstances with STATUS %s. Other entries are not affected.", more, v1alpha1.ReasonInvalidEntry))

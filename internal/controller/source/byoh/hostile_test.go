@@ -16,13 +16,12 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// longestNote is what the API server takes in an event's note, in bytes.
+// longestNote is the maximum length of an event's note in bytes, a limit of the API server.
 const longestNote = 1024
 
-// R-058, R-062: whoever writes the list, each entry is a host or a fault that is reported, and no other entry is
-// delayed.
+// R-058, R-062: for any content of the list, each entry is a host or a reported fault, and delays no other entry.
 func TestWhateverIsInTheListHoldsUpNobody(t *testing.T) {
-	// What the API server takes as a key of a ConfigMap.
+	// The keys that the API server accepts in a ConfigMap.
 	key := rapid.StringMatching(`[-._a-zA-Z0-9]{1,253}`)
 	value := rapid.OneOf(rapid.String(), rapid.Map(rapid.String(), func(user string) string { return "username=" + user }),
 		rapid.SampledFrom([]string{"username=-oProxyCommand=calc", "username=a\nb", `username="a"`, "username=\u202eadmin",
@@ -60,7 +59,7 @@ func TestWhateverIsInTheListHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// many are entries 10.0.0.0 to 10.255.255.255, as many as are asked for.
+// many returns n entries from 10.0.0.0 to 10.255.255.255.
 func many(n int) map[string]string {
 	entries := make(map[string]string, n)
 	for i := range n {
@@ -73,7 +72,7 @@ func TestAListOfThousandsIsTakenUpToABound(t *testing.T) {
 	listed, _ := desiredInstances("wmco", map[string]string{"zzz.example.com": "username=core",
 		"gone.example.com": "username=core"})
 	entries := many(5000)
-	entries["zzz.example.com"] = "username=other" // it comes after all others
+	entries["zzz.example.com"] = "username=other" // the last in the sort order
 	desired, _ := desiredInstances("wmco", entries)
 	taken, faults := limited(changes(listed, desired), len(listed))
 	created := 0

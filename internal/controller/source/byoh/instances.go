@@ -12,15 +12,14 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
-// fault is an entry that cannot be used as it stands.
+// fault is an invalid entry.
 type fault struct {
 	key string
 	err error
 }
 
-// desiredInstances returns the WindowsInstances that the entries ask for, sorted by name. A faulty entry gets an
-// instance too, so that its fault is seen where an administrator looks; without a user name nothing is done to the
-// host.
+// desiredInstances returns the WindowsInstances for the entries, sorted by name. An invalid entry gets an instance
+// too, so that an administrator can see the fault in the status. Without a user name, the host is not changed.
 func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.WindowsInstance, []fault) {
 	instances := make([]v1alpha1.WindowsInstance, 0, len(entries))
 	var faults []fault
@@ -51,9 +50,9 @@ func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.W
 	return instances, faults
 }
 
-// changes are what makes the present instances equal to the desired ones. What is no longer desired is not deleted but
-// marked for removal: the instance controller gives the host back and then deletes the object. An instance is found by
-// its key, and keeps its name.
+// changes returns the changes from the current instances to the desired instances. An undesired instance is not
+// deleted but marked for removal: the instance controller restores the host and then deletes the object. An
+// instance is identified by its key, and keeps its name.
 func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 	byKey, taken, surplus := byKeys(present)
 	var result []source.Change
@@ -71,7 +70,7 @@ func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 		}
 		spec, fault := want.Spec, want.Annotations[v1alpha1.AnnotationEntryFault]
 		if spec.Username == "" {
-			// A slip in an entry does not take the way to a host that is a node already.
+			// An error in an entry must not break the access to a host that is already a node.
 			spec.Username = have.Spec.Username
 		}
 		if spec.Username != "" {
@@ -92,8 +91,8 @@ func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 	return result
 }
 
-// byKeys returns the instances of the ConfigMap by their keys, the names that are taken, and the instances whose key
-// another instance has: the source made none of them.
+// byKeys returns the instances of the ConfigMap by key, the used names, and the surplus instances with a key of
+// another instance. The source did not create surplus instances.
 func byKeys(present []v1alpha1.WindowsInstance) (byKey map[string]*v1alpha1.WindowsInstance, taken map[string]bool,
 	surplus []*v1alpha1.WindowsInstance) {
 	byKey, taken = make(map[string]*v1alpha1.WindowsInstance, len(present)), make(map[string]bool, len(present))
@@ -116,7 +115,7 @@ func byKeys(present []v1alpha1.WindowsInstance) (byKey map[string]*v1alpha1.Wind
 	return byKey, taken, surplus
 }
 
-// respecify is source.Respecify that also restores the label for the source and the annotation for the entry's fault.
+// respecify is source.Respecify that also restores the source label and the annotation for the entry's fault.
 func respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec, fault string) (source.Change, bool) {
 	change, changed := source.Respecify(have, spec)
 	if have.Labels[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap && have.Annotations[v1alpha1.AnnotationEntryFault] == fault {
@@ -134,12 +133,12 @@ func respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec
 	return change, true
 }
 
-// mostHosts is how many hosts are taken from the list: as many as a cluster is tested to have nodes. A writer of the
-// list must not fill the API server by it.
+// mostHosts is the maximum number of hosts accepted from the list: the tested maximum number of nodes in a cluster.
+// A writer of the list must not be able to fill the API server.
 const mostHosts = 2000
 
-// limited leaves out new instances beyond those that are taken, and says so. Hosts that have an instance already are
-// changed and given back as ever.
+// limited removes the creation of instances beyond the limit, and returns a fault for each. Hosts with an existing
+// instance are still changed and restored.
 func limited(changes []source.Change, present int) (taken []source.Change, faults []fault) {
 	for _, change := range changes {
 		if !change.Creates() {

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// each good entry becomes an instance; a malformed one is reported and holds nobody up.
+// each valid entry becomes an instance; a malformed entry is reported and delays no other entry.
 func TestEntriesBecomeInstances(t *testing.T) {
 	instances, faults := desiredInstances("wmco", map[string]string{
 		"10.1.42.1":            "username=Administrator",

@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
-// colliding returns two keys that have the same InstanceName: the name of one host in two cases. An author of the list
-// can look for such keys in a second.
+// colliding returns two keys with the same InstanceName: one host name in two cases. An author of the list can find
+// such keys in a second.
 func colliding(t *testing.T) (first, second string) {
 	t.Helper()
 	const name = "abcdefghijklmnopqrstuvwxyz.example.com"
@@ -85,7 +85,7 @@ func TestTwoKeysWhoseNamesCollideAreTwoHosts(t *testing.T) {
 	})
 }
 
-// An instance that the list has not made, for a key that has one, is no second node.
+// A foreign instance for a key that already has an instance must not become a second node.
 func TestASecondInstanceOfAKeyIsRemoved(t *testing.T) {
 	l := newList(t, 1)
 	for _, name := range []string{"aaa", "zzz"} {

@@ -10,37 +10,37 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/source"
 )
 
-// Patience is how long changes of the list must last before hosts are given back because of them.
+// Patience defines how long changes of the list must last before hosts are restored because of them.
 type Patience struct {
-	// Absence is how long the ConfigMap must be absent to count as such.
+	// Absence is how long the ConfigMap must be missing to count as absent.
 	Absence time.Duration
-	// Removal is how long most hosts must be missing in the list.
+	// Removal is how long most hosts must be missing from the list.
 	Removal time.Duration
 }
 
-// OrDefault returns the patience with the defaults in place of what is zero.
+// OrDefault returns the patience with defaults for zero values.
 func (p Patience) OrDefault() Patience {
 	return Patience{Absence: cmp.Or(p.Absence, DefaultAbsence), Removal: cmp.Or(p.Removal, DefaultRemoval)}
 }
 
-// The patience of an operator.
+// Default patience of an operator.
 const (
 	DefaultAbsence = 20 * time.Second
 	DefaultRemoval = time.Minute
 )
 
-// held are removals that wait, because they are more than half of the hosts: a slip in the list is likelier than a
-// wish. It is kept in memory: after a restart of the operator they wait for the whole time again.
+// held contains removals that are delayed because they affect more than half of the hosts: an error in the list is
+// more likely than intent. The data is kept in memory, so that a restart of the operator restarts the delay.
 type held struct {
 	// names are the names of the instances.
 	names map[string]bool
-	// since is when the last of them was first seen to be missing in the list.
+	// since is when the last of them was first found missing from the list.
 	since time.Time
-	// of is how many hosts there were.
+	// of is the number of hosts before the removals.
 	of int
 }
 
-// withholds returns what is held after the list was read: the removals among the changes, if they must wait.
+// withholds returns the removals that must wait after a read of the list.
 func (h held) withholds(changes []source.Change, present []v1alpha1.WindowsInstance, now time.Time) held {
 	names := map[string]bool{}
 	for _, change := range changes {
@@ -66,7 +66,7 @@ func (h held) withholds(changes []source.Change, present []v1alpha1.WindowsInsta
 	return after
 }
 
-// left returns the time until the removals may be done; not above zero when there are none, or they may.
+// left returns the remaining delay of the removals; zero or less if there is none.
 func (h held) left(now time.Time, patience time.Duration) time.Duration {
 	if len(h.names) == 0 {
 		return 0
@@ -79,27 +79,27 @@ func (h held) equal(other held) bool {
 	return h.since.Equal(other.since) && maps.Equal(h.names, other.names)
 }
 
-// passes returns the changes without the removals that are held.
+// passes returns the changes without the delayed removals.
 func (h held) passes(changes []source.Change) []source.Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(change source.Change) bool {
 		return removes(change) && h.names[change.After.Name]
 	})
 }
 
-// removes reports whether a change gives a host back on which something may be changed. One that was never reached is
-// only forgotten.
+// removes reports whether a change removes a host that the operator may have changed. A host that was never reached
+// needs no restore.
 func removes(change source.Change) bool {
 	return change.Enters(v1alpha1.DesiredStateRemoved) && mayBeNode(change.Before)
 }
 
-// mayBeNode reports whether the operator has worked on the host, and it is not being given back.
+// mayBeNode reports whether the operator has worked on the host, and the host is not being restored.
 func mayBeNode(instance *v1alpha1.WindowsInstance) bool {
 	return instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved &&
 		(instance.Status.HostKey != nil || instance.Status.NodeRef != nil)
 }
 
-// isListed reports whether an instance comes from the ConfigMap. The label says so too, but anybody who may label
-// instances could take it away.
+// isListed reports whether an instance comes from the ConfigMap. The source label is not used, because any client
+// that may label instances could remove it.
 func isListed(instance *v1alpha1.WindowsInstance) bool {
 	return instance.Spec.Source.ConfigMapKey != ""
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// list is a list of hosts on an API server in memory, and the source that reads it.
+// list is a list of hosts on an API server in memory, with the source that reads it.
 type list struct {
 	t        *testing.T
 	api      client.Client
@@ -50,7 +50,7 @@ func newList(t *testing.T, n int) *list {
 	return l
 }
 
-// restart starts the operator, which remembers nothing.
+// restart starts an operator with empty memory.
 func (l *list) restart() {
 	l.source = &Reconciler{Client: l.api, Live: l.api, Namespace: "wmco", Events: l.recorder, Clock: l.clock,
 		Patience: Patience{}.OrDefault()}
@@ -92,7 +92,7 @@ func (l *list) deletes() {
 	l.must(l.api.Delete(l.t.Context(), configMap()))
 }
 
-// reads lets the source read the list, and returns the time until it does so again.
+// reads makes the source read the list, and returns the delay before the next read.
 func (l *list) reads() time.Duration {
 	l.t.Helper()
 	result, err := l.source.Reconcile(l.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(configMap())})
@@ -100,7 +100,7 @@ func (l *list) reads() time.Duration {
 	return result.RequeueAfter
 }
 
-// after lets time pass, and then the source read the list.
+// after advances the clock and then makes the source read the list.
 func (l *list) after(passed time.Duration) time.Duration {
 	l.t.Helper()
 	l.clock.Step(passed)
@@ -114,7 +114,7 @@ func (l *list) instances() []v1alpha1.WindowsInstance {
 	return instances.Items
 }
 
-// removed expects so many instances to be marked for removal.
+// removed expects the number of instances that are marked for removal.
 func (l *list) removed(want int) {
 	l.t.Helper()
 	got := 0
@@ -308,7 +308,7 @@ func TestMostHostsAreRemovedAfterAMinute(t *testing.T) {
 	})
 }
 
-// Anybody who may label instances can take the label away that says where they come from.
+// Any client that may label instances can remove the source label.
 func TestAnInstanceWithoutItsLabelIsStillTheLists(t *testing.T) {
 	l := newList(t, 2)
 	unlabel := func(key string) {

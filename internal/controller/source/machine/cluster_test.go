@@ -42,8 +42,8 @@ var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Audit: tru
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
-// stage is a real API server on which the controller runs with the operator's rights, alone: the test plays the Machine
-// API and the instance controller.
+// stage is a real API server with only this controller, which uses the operator's rights. The test plays the
+// Machine API and the instance controller.
 type stage struct {
 	t       *testing.T
 	admin   client.Client
@@ -57,7 +57,7 @@ func newStage(t *testing.T) *stage {
 	return newStageWith(t, func(api http.RoundTripper) http.RoundTripper { return api })
 }
 
-// newStageWith is newStage for a controller whose requests go through wrap.
+// newStageWith is newStage for a controller that sends its requests through wrap.
 func newStageWith(t *testing.T, wrap transport.WrapperFunc) *stage {
 	t.Helper()
 	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
@@ -132,7 +132,7 @@ func (s *stage) await(what string, condition func(ctx context.Context) (bool, er
 	}
 }
 
-// awaitInstance waits for an instance that is as it is wanted.
+// awaitInstance waits until an instance satisfies the condition.
 func (s *stage) awaitInstance(what, name string,
 	wanted func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
 	s.t.Helper()
@@ -158,7 +158,7 @@ func isRemoved(i *v1alpha1.WindowsInstance) bool {
 	return i.Spec.DesiredState == v1alpha1.DesiredStateRemoved
 }
 
-// pass waits until a whole pass began and ended after now: the one after it has begun.
+// pass waits for two reconciles to start, so that a complete reconcile has run after the call.
 func (s *stage) pass() {
 	s.t.Helper()
 	for range 2 {
@@ -168,12 +168,12 @@ func (s *stage) pass() {
 	}
 }
 
-// machine makes a Machine in a phase, with the labels.
+// machine creates a Machine in a phase, with the labels.
 func (s *stage) machine(name, phase, address string, labels map[string]string) *machinev1beta1.Machine {
 	s.t.Helper()
 	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v1alpha1.MachineNamespace, Name: name, Labels: labels,
-		// As the Machine API does: a Machine is there until its virtual machine is gone.
+		// The Machine API deletes a Machine only after its virtual machine.
 		Finalizers: []string{machinev1beta1.MachineFinalizer},
 	}}
 	m.Spec.Labels = map[string]string{v1alpha1.LabelWorker: ""}
@@ -185,7 +185,7 @@ func (s *stage) machine(name, phase, address string, labels map[string]string) *
 	return m
 }
 
-// machineSet makes a MachineSet that nobody works on.
+// machineSet creates a MachineSet that no controller reconciles.
 func (s *stage) machineSet(name string) *machinev1beta1.MachineSet {
 	s.t.Helper()
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
@@ -210,7 +210,7 @@ func windowsLabels() map[string]string {
 	return map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}
 }
 
-// report sets what the Machine API reports of a machine.
+// report sets the status that the Machine API reports.
 func (s *stage) report(m *machinev1beta1.Machine, phase, address string) {
 	s.t.Helper()
 	s.patch(m, s.admin.Status().Patch, func() {
@@ -233,7 +233,7 @@ func (s *stage) unlabel(m *machinev1beta1.Machine, key string) {
 	s.patch(m, s.patchObject, func() { delete(m.Labels, key) })
 }
 
-// end is the end of a deletion: the virtual machine is gone.
+// end completes a deletion: the virtual machine no longer exists.
 func (s *stage) end(m *machinev1beta1.Machine) {
 	s.t.Helper()
 	s.patch(m, s.patchObject, func() { m.Finalizers = nil })
@@ -420,8 +420,7 @@ func TestMachines(t *testing.T) {
 	})
 }
 
-// writesOfTheOperator are how many requests of the operator were to change something, by resource, as the audit log has
-// them.
+// writesOfTheOperator returns the number of the operator's writing requests in the audit log, by resource.
 func writesOfTheOperator(t *testing.T) map[string]int {
 	t.Helper()
 	file, err := os.Open(lab.Cluster(t).AuditLog)
@@ -439,7 +438,7 @@ func writesOfTheOperator(t *testing.T) map[string]int {
 			ObjectRef struct{ Resource string }
 		}
 		if json.Unmarshal(lines.Bytes(), &entry) != nil {
-			continue // being written
+			continue // incomplete line
 		}
 		switch entry.Verb {
 		case "create", "patch", "update", "delete", "deletecollection":
@@ -454,7 +453,7 @@ func writesOfTheOperator(t *testing.T) map[string]int {
 	return writes
 }
 
-// A change that was decided for an instance does not reach another one of its name.
+// A change that was decided for an instance must not affect a later instance with the same name.
 func TestAChangeReachesOnlyTheInstanceThatItWasDecidedFor(t *testing.T) {
 	s := newStage(t)
 	former := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: "reused"},

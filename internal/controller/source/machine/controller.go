@@ -1,4 +1,4 @@
-// Package machine turns the Windows Machines of the Machine API into WindowsInstances. It only reads Machines.
+// Package machine creates WindowsInstances for the Windows Machines of the Machine API. It only reads Machines.
 package machine
 
 import (
@@ -27,25 +27,25 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only. Events
-// about a Machine are in the namespace of the Machine.
+// Machines are in another namespace than the operator. Only a ClusterRole can grant access there. Events about a
+// Machine are in the namespace of the Machine.
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsdisruptionpolicies,verbs=get;list;watch
 
-// lookAgain is how long the deletion of a Machine may be missed that is no Windows Machine any more, so that it is not
-// watched, but has an instance still.
+// lookAgain is the interval between reads of a Machine without the Windows label that still has an instance. Such a
+// Machine is not watched, so that its deletion would otherwise be missed.
 const lookAgain = time.Minute
 
-// windowsMachines selects the Machines of Windows.
+// windowsMachines selects Windows Machines.
 func windowsMachines() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows})
 }
 
-// NewCache makes the cache of the Windows Machines and all MachineSets: only the Machines need the label for Windows,
-// not their sets. The API server must know both kinds by then.
+// NewCache creates the cache of the Windows Machines and all MachineSets. Only the Machines need the Windows label,
+// not the sets. The API server must already serve both kinds.
 func NewCache(mgr ctrl.Manager) (cache.Cache, error) {
 	namespaces := map[string]cache.Config{v1alpha1.MachineNamespace: {}}
 	return queue.NewOptionalCache(mgr, map[client.Object]cache.ByObject{
@@ -54,29 +54,30 @@ func NewCache(mgr ctrl.Manager) (cache.Cache, error) {
 	})
 }
 
-// Reconciler keeps the WindowsInstances equal to the Windows Machines.
+// Reconciler keeps the WindowsInstances in sync with the Windows Machines.
 type Reconciler struct {
 	// Client reads WindowsInstances and the WindowsDisruptionPolicy.
 	Client client.Client
-	// Machines reads Machines and MachineSets as NewCache keeps them.
+	// Machines reads Machines and MachineSets from the cache of NewCache.
 	Machines client.Reader
-	// Live reads the API server: whether a Machine that is not in memory is gone, or only no longer labeled; whether a
-	// MachineSet is gone.
+	// Live reads from the API server whether a Machine missing from the cache was deleted or only lost its label,
+	// and whether a MachineSet was deleted.
 	Live      client.Reader
 	Namespace string
 	Events    events.EventRecorder
-	// Cluster returns the facts of the cluster, or why they cannot be used.
+	// Cluster returns the facts of the cluster, or the reason why they cannot be used.
 	Cluster func() (nodespec.Cluster, error)
 
-	// reported are the reports about Machines that cannot have an instance, and about MachineSets.
+	// reported contains the reports about Machines that cannot have an instance, and about MachineSets.
 	reported recorder.Once[types.UID]
 }
 
-// SetupWithManager registers the controller and has it watch the cache of NewCache. clusterChanged fires when the facts
-// of the cluster have changed.
+// SetupWithManager registers the controller and makes it watch the cache of NewCache. clusterChanged fires when the
+// facts of the cluster have changed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache,
 	clusterChanged <-chan event.GenericEvent) error {
-	// What happens to one Machine may concern the instance of another, and comparing them all costs less than one request.
+	// A change of one Machine may affect the instance of another, and comparing all Machines costs less than one
+	// request.
 	all := queue.Enqueue(ctrl.Request{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machine-source").
@@ -89,8 +90,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache,
 		Complete(r)
 }
 
-// Reconcile makes, changes and retires the WindowsInstances of all Machines in one pass. Without the facts of the
-// cluster it waits for them, because the login of a host depends on the platform.
+// Reconcile creates, changes and removes the WindowsInstances of all Machines at once. Without the facts of the
+// cluster it waits, because the login of a host depends on the platform.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	facts, err := r.Cluster()
 	if err != nil {
@@ -130,8 +131,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: nextLook(machines)}, errors.Join(errs...)
 }
 
-// machines returns the Windows Machines, and those that an instance was made for and that are not in memory as such:
-// these are read from the API server. Whoever is in neither is gone.
+// machines returns the Windows Machines in the cache, and the Machines of instances that are not in the cache:
+// these are read from the API server. A Machine in neither was deleted.
 func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsInstance) ([]*machinev1beta1.Machine,
 	error) {
 	var list machinev1beta1.MachineList
@@ -156,7 +157,7 @@ func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsI
 		case err == nil:
 			byName[reference.Name] = machine
 		case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
-			// Not the answer of an API server that knows no Machines, as it does while it starts.
+			// An API server that does not serve Machines, for example during its start, responds differently.
 			delete(byName, reference.Name)
 		default:
 			return nil, fmt.Errorf("read Machine %s to see whether it is gone: %w", key, err)
@@ -169,7 +170,7 @@ func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsI
 	return machines, nil
 }
 
-// nextLook is when Machines are read again that are not watched.
+// nextLook returns the delay before unwatched Machines are read again; zero if there are none.
 func nextLook(machines []*machinev1beta1.Machine) time.Duration {
 	for _, machine := range machines {
 		if !windowsMachines().Matches(labels.Set(machine.Labels)) {
@@ -183,7 +184,7 @@ func (r *Reconciler) apply(ctx context.Context, change source.Change, machine *m
 	inForce, err := change.Apply(ctx, r.Client)
 	switch {
 	case apierrors.IsInvalid(err) && machine != nil:
-		// Trying again would not help: a change of the Machine brings the next reconcile.
+		// A retry would not help: a change of the Machine triggers the next reconcile.
 		r.reportOnce(machine.UID, instanceRefused(machine, err))
 	case err != nil:
 		return fmt.Errorf("for Machine %s/%s: %w", v1alpha1.MachineNamespace, change.After.Spec.Source.Machine.Name, err)

@@ -27,15 +27,14 @@ func updateEvent(before, after *machinev1beta1.Machine) event.UpdateEvent {
 	return event.UpdateEvent{ObjectOld: before, ObjectNew: after}
 }
 
-// bench is a reconciler on an API server in memory. Its cache is what the API server has, but for Machines without the
-// label.
+// bench is a reconciler on an API server in memory. Its cache contains all objects except unlabeled Machines.
 type bench struct {
 	t          *testing.T
 	reconciler *Reconciler
 	api        client.Client
 	events     *events.FakeRecorder
 	writes     int
-	// liveGet, clusterErr and createErr are faults.
+	// liveGet, clusterErr and createErr are injected errors.
 	liveGet, clusterErr, createErr error
 	podNetworks                    []string
 }
@@ -109,7 +108,6 @@ func (b *bench) state(name string) v1alpha1.DesiredState {
 	return instance.Spec.DesiredState
 }
 
-// said returns the events since it was last asked.
 func (b *bench) said() (said []string) {
 	for {
 		select {
@@ -265,7 +263,7 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-// An instance that is made when its host is a node already, or whose host gets another address, must not get one of the
+// An instance that is created for an existing node, or with a changed host address, must not get an address of the
 // pod network.
 func TestAnAddressInThePodNetworkIsNotTheHosts(t *testing.T) {
 	b := newBench(t, windows("win", addresses(internalIP("10.132.4.2"), internalIP("10.0.0.7"))))

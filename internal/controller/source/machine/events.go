@@ -59,7 +59,7 @@ func takenUp(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance
 		"The operator makes the host of the Machine a node again.")
 }
 
-// removalRequested is about a Machine that is gone, so it is reported on what is left: the instance.
+// removalRequested is reported on the remaining instance, because the Machine no longer exists.
 func removalRequested(instance *v1alpha1.WindowsInstance) recorder.Event {
 	reference := instance.Spec.Source.Machine
 	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name,

@@ -12,16 +12,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// settings are what all instances of Machines depend on.
+// settings are the common settings of all instances of Machines.
 type settings struct {
-	// namespace is the operator's.
+	// namespace is the namespace of the operator.
 	namespace, platform string
 	strategies          strategies
 }
 
-// changes are what makes the present instances those that the Machines ask for, and the Machines whose instance cannot
-// be made because their name is taken. machines are all that may have an instance or have one; present are the
-// WindowsInstances of every source.
+// changes returns the changes from the current instances to the desired instances of the Machines, and the Machines
+// without an instance because their name is taken. machines are all Machines that may have an instance or already
+// have one. present are the WindowsInstances of every source.
 func changes(c settings, machines []*machinev1beta1.Machine,
 	present []v1alpha1.WindowsInstance) (result []source.Change, taken []*machinev1beta1.Machine) {
 	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
@@ -46,7 +46,8 @@ func changes(c settings, machines []*machinev1beta1.Machine,
 			delete(byName, machine.Name)
 			add(source.Respecify(have, followed(c, machine, have.Spec)))
 		}
-		// An instance of an earlier Machine of that name goes first, below; when it is gone, this one is made.
+		// An instance of an earlier Machine with this name is removed first, below; then the new instance is
+		// created.
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		if have := byName[name]; have.Spec.Source.Machine != nil {
@@ -66,13 +67,13 @@ func byMachineName(a, b *machinev1beta1.Machine) int {
 	return 0
 }
 
-// isFor reports whether an instance belongs to this Machine, and not to another one that had its name.
+// isFor reports whether an instance belongs to this Machine, and not to another Machine with the same name.
 func isFor(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	reference := instance.Spec.Source.Machine
 	return reference != nil && reference.Name == machine.Name && reference.UID == machine.UID
 }
 
-// made returns the new instance of a Machine, if it is to have one by now.
+// made returns the new instance of a Machine, if the Machine already needs one.
 func made(c settings, machine *machinev1beta1.Machine) (source.Change, bool) {
 	v := look(machine)
 	if state, _ := v.desiredState(); state != v1alpha1.DesiredStateNode || v.address("") == "" {
@@ -88,8 +89,8 @@ func made(c settings, machine *machinev1beta1.Machine) (source.Change, bool) {
 	}}, true
 }
 
-// followed returns the spec of a Machine's instance, present before. While host and Node are to be left alone, only
-// that is said of them; an address stays while the Machine has none.
+// followed returns the desired spec of a Machine's instance; present is the current spec. While the host and the
+// Node are unmanaged, only the desired state changes. The address is kept while the Machine has none.
 func followed(c settings, machine *machinev1beta1.Machine,
 	present v1alpha1.WindowsInstanceSpec) v1alpha1.WindowsInstanceSpec {
 	v := look(machine)

@@ -67,7 +67,7 @@ var (
 	hostNameOf  = address(corev1.NodeHostName)
 )
 
-// instanceOf returns the instance that was made for a Machine.
+// instanceOf returns the instance that is created for a Machine.
 func instanceOf(platform string, machine *machinev1beta1.Machine) v1alpha1.WindowsInstance {
 	change, ok := made(settings{namespace: namespace, platform: platform}, machine)
 	if !ok {
@@ -78,7 +78,7 @@ func instanceOf(platform string, machine *machinev1beta1.Machine) v1alpha1.Windo
 
 func list(machines ...*machinev1beta1.Machine) []*machinev1beta1.Machine { return machines }
 
-// the returns the single change that follows.
+// the returns the single resulting change.
 func the(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) source.Change {
 	t.Helper()
 	result, taken := changes(settings{namespace: namespace, platform: "AWS"}, machines, present)

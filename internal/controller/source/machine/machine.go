@@ -18,17 +18,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodeidentity"
 )
 
-// longestHostName is what a host name may have. A Machine's name may be longer.
+// longestHostName is the maximum length of a host name. A Machine's name may be longer.
 const longestHostName = 63
 
-// view is what this package looks at in a Machine. Nothing else about a Machine, or a change of it, matters.
+// view contains the fields of a Machine that this package uses. No other fields or changes matter.
 type view struct {
 	windows, ignored, deleting bool
 	phase                      string
 	addresses                  []corev1.NodeAddress
 	labels                     map[string]string
 	taints                     []corev1.Taint
-	// set is the UID of the MachineSet that controls it; empty when none does.
+	// set is the UID of the controlling MachineSet; empty if there is none.
 	set types.UID
 }
 
@@ -50,8 +50,8 @@ func look(machine *machinev1beta1.Machine) view {
 	return v
 }
 
-// desiredState is what the host of the Machine should be, and why when that is Unmanaged. It is empty while the Machine
-// API is still at work on the machine: that is waited for.
+// desiredState returns the desired state of the Machine's host, with the reason if the state is Unmanaged. The
+// state is empty while the Machine API is still provisioning the machine, and the operator waits.
 func (v view) desiredState() (v1alpha1.DesiredState, string) {
 	switch {
 	case v.deleting, v.phase == machinev1beta1.PhaseDeleting:
@@ -66,13 +66,13 @@ func (v view) desiredState() (v1alpha1.DesiredState, string) {
 	return "", ""
 }
 
-// address is where the host is reached, and empty when the Machine has no usable address. An internal IPv4 address is
-// best. An internal DNS name is next, if it has a domain: one without is the machine's own name, which vSphere tells
-// before the machine has an address, and which nothing resolves. An external address is never taken: hosts are reached
-// inside the cluster's network, and so are nodes.
+// address returns the address for reaching the host, or "" if the Machine has no usable address. An internal IPv4
+// address is preferred. An internal DNS name is next, if it has a domain. A name without a domain is the machine's
+// own name, which vSphere reports before the machine has an address, and which cannot be resolved. External
+// addresses are never used: hosts and nodes are reached inside the cluster's network.
 //
-// The present address stays for as long as the Machine has it. vSphere tells the addresses of all adapters, also of
-// those that the pod network makes on the host, and in any order.
+// The current address is kept while the Machine still has it. vSphere reports the addresses of all adapters in any
+// order, including adapters that the pod network creates on the host.
 func (v view) address(present string) string {
 	for _, usable := range []func(corev1.NodeAddress) bool{isInternalIPv4, isInternalName} {
 		var found []string
@@ -91,8 +91,8 @@ func (v view) address(present string) string {
 	return ""
 }
 
-// outsidePodNetworks returns the addresses of a Machine without those that its host has in the networks of the pods: at
-// these it is reached for as long as it is a node and no longer.
+// outsidePodNetworks returns the addresses of a Machine without the host's addresses in the pod networks. The host
+// is reachable at those addresses only while it is a node.
 func outsidePodNetworks(addresses []corev1.NodeAddress, podNetworks []string) []corev1.NodeAddress {
 	return slices.DeleteFunc(slices.Clone(addresses), func(a corev1.NodeAddress) bool {
 		ip, err := netip.ParseAddr(a.Address)
@@ -114,10 +114,10 @@ func isInternalName(a corev1.NodeAddress) bool {
 		hostlist.ValidateAddress(a.Address) == nil
 }
 
-// nodeMetadata returns the labels and taints of the Machine for its Node, nil for none. R-040
+// nodeMetadata returns the labels and taints of the Machine for its Node; nil if there are none. R-040
 //
-// The Machine API does not validate them. The API server would reject each write to the Node that has an invalid one,
-// so these are left out and returned as faults.
+// The Machine API does not validate labels and taints. The API server would reject each write to the Node with an
+// invalid one, so that invalid ones are omitted and returned as faults.
 func (v view) nodeMetadata() (metadata *v1alpha1.NodeMetadata, faults []string) {
 	labels := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(v.labels)) {
@@ -145,7 +145,7 @@ func (v view) nodeMetadata() (metadata *v1alpha1.NodeMetadata, faults []string) 
 	return &v1alpha1.NodeMetadata{Labels: labels, Taints: taints}, faults
 }
 
-// taintProblems returns the reasons for which the API server rejects a Node with the taint.
+// taintProblems returns the reasons why the API server rejects a Node with the taint.
 func taintProblems(taint corev1.Taint) []string {
 	problems := slices.Concat(validation.IsQualifiedName(taint.Key), validation.IsValidLabelValue(taint.Value))
 	switch taint.Effect {
@@ -155,8 +155,8 @@ func taintProblems(taint corev1.Taint) []string {
 	return append(problems, "the effect must be NoSchedule, PreferNoSchedule or NoExecute")
 }
 
-// hostName returns the computer name that the host of the Machine is given. Elsewhere the cloud names it. A name that
-// no host can have is not asked for: such a Machine is refused for its name.
+// hostName returns the computer name that the operator sets on the Machine's host; empty on platforms where the
+// cloud sets the name. An invalid computer name is not requested: such a Machine is refused for its name.
 func hostName(platform, machine string) string {
 	switch configv1.PlatformType(platform) {
 	case configv1.VSpherePlatformType, configv1.NutanixPlatformType:

@@ -14,11 +14,12 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// strategies are how the Machines of MachineSets come to another version of the operator, by the UID of the MachineSet.
-// One that is not there would not make its Machines again.
+// strategies are the upgrade strategies of the Machines of MachineSets, by the UID of the MachineSet. A missing
+// MachineSet would not recreate its Machines.
 type strategies map[types.UID]v1alpha1.UpgradeStrategy
 
-// of returns the strategy of the Machines that a MachineSet controls. A Machine that none controls cannot be replaced.
+// of returns the strategy of the Machines that a MachineSet controls. A Machine without a controlling MachineSet
+// cannot be replaced.
 //
 func (s strategies) of(set types.UID) v1alpha1.UpgradeStrategy {
 	if strategy, ok := s[set]; ok {
@@ -27,8 +28,8 @@ func (s strategies) of(set types.UID) v1alpha1.UpgradeStrategy {
 	return v1alpha1.UpgradeInPlace
 }
 
-// strategyOf returns the strategy that a MachineSet chooses by its annotation, else the one by default; and whether the
-// annotation is one that the operator knows.
+// strategyOf returns the strategy from the annotation of a MachineSet, or else the default, and whether the
+// annotation is valid.
 func strategyOf(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrategy) (strategy v1alpha1.UpgradeStrategy,
 	valid bool) {
 	value, chosen := set.Annotations[v1alpha1.AnnotationUpgradeStrategy]
@@ -41,7 +42,7 @@ func strategyOf(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrate
 	return byDefault, false
 }
 
-// controllingSet returns the reference of a Machine to the MachineSet that controls it; nil when none does.
+// controllingSet returns the reference of a Machine to its controlling MachineSet; nil if there is none.
 func controllingSet(machine *machinev1beta1.Machine) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(machine)
 	if owner == nil || owner.Kind != "MachineSet" {
@@ -50,7 +51,7 @@ func controllingSet(machine *machinev1beta1.Machine) *metav1.OwnerReference {
 	return owner
 }
 
-// strategies reads how the Machines are upgraded, and tells of annotations that cannot be followed.
+// strategies reads the upgrade strategies of the Machines, and reports invalid annotations.
 func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.Machine) (strategies, error) {
 	byDefault, err := r.defaultStrategy(ctx)
 	if err != nil {
@@ -94,12 +95,13 @@ func (r *Reconciler) defaultStrategy(ctx context.Context) (v1alpha1.UpgradeStrat
 	if err := r.Client.Get(ctx, name, policy); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("read WindowsDisruptionPolicy %s: %w", name, err)
 	}
-	settings, _ := disruptionpolicy.Parse(policy.Spec) // the gate reports what is wrong with it
+	settings, _ := disruptionpolicy.Parse(policy.Spec) // the gate reports violations
 	return settings.UpgradeStrategy, nil
 }
 
-// liveSet reads from the API server a MachineSet that is not in memory: it may be newer than that, and else its
-// Machines would be changed in place. It returns nil when it is gone.
+// liveSet reads a MachineSet that is missing from the cache from the API server. The MachineSet may be newer than
+// the cache, and its Machines would otherwise be changed in place. liveSet returns nil if the MachineSet no longer
+// exists.
 func (r *Reconciler) liveSet(ctx context.Context, owner *metav1.OwnerReference) (*machinev1beta1.MachineSet, error) {
 	set := &machinev1beta1.MachineSet{}
 	name := types.NamespacedName{Namespace: v1alpha1.MachineNamespace, Name: owner.Name}

@@ -42,7 +42,7 @@ func disruptionPolicy(strategy v1alpha1.UpgradeStrategy) *v1alpha1.WindowsDisrup
 	}
 }
 
-// strategy is what the instance of a Machine says after a pass.
+// strategy returns the strategy in the instance of a Machine after a reconcile.
 func (b *bench) strategy(name string) v1alpha1.UpgradeStrategy {
 	b.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}

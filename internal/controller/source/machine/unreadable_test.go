@@ -18,8 +18,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A controller of controller-runtime starts when all that the manager's cache keeps has been read, and ends the
-// operator when that takes two minutes.
+// A controller of controller-runtime starts only when all kinds in the manager's cache have been read, and the
+// operator ends if this takes two minutes.
 func TestMachinesThatCannotBeReadHoldUpNoController(t *testing.T) {
 	var readable atomic.Bool
 	s := newStageWith(t, func(api http.RoundTripper) http.RoundTripper {
