@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/deploy"
 )
 
-// column is a column of kubectl get, as a CustomResourceDefinition has it.
+// column is a column of kubectl get in a CustomResourceDefinition.
 type column struct {
 	Name     string `json:"name"`
 	JSONPath string `json:"jsonPath"`
@@ -41,7 +41,8 @@ func columns(t *testing.T) []column {
 	return definition.Spec.Versions[0].Columns
 }
 
-// A node that works and waits for a change has a status that says why it waits. The table must show that it works.
+// A working node that waits for a change has a status with the reason for the wait. The table must show that the
+// node works.
 func TestTheTableOfInstancesShowsWhichNodesWork(t *testing.T) {
 	instance := v1alpha1.WindowsInstance{Status: v1alpha1.WindowsInstanceStatus{
 		Summary: v1alpha1.ReasonOutsideMaintenanceWindow,

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// operator returns the manifest that the operator is installed by.
+// operator returns the manifest for the installation of the operator.
 func operator(t *testing.T) appsv1.Deployment {
 	t.Helper()
 	data, err := deploy.Files.ReadFile("deployment.yaml")
@@ -33,7 +33,7 @@ func TestTheOperatorIsScheduledOnLinuxNodesOnly(t *testing.T) {
 	}
 }
 
-// environment returns the variables that the manifest of the operator gives it with a value.
+// environment returns the variables with a value in the manifest of the operator.
 func environment(t *testing.T) map[string]string {
 	t.Helper()
 	values := map[string]string{}

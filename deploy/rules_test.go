@@ -16,9 +16,9 @@ import (
 	"github.com/windows-machine-config/wmco/deploy"
 )
 
-// clusterWideWrites are the writes that the operator may do anywhere in the cluster, with the reason why no Role in a
-// namespace will do. Which of these requests it may make is narrowed further by the ValidatingAdmissionPolicies that
-// internal/controller/admission makes.
+// clusterWideWrites contains the writes that the operator may perform in the complete cluster, with the reason why
+// a Role in a namespace is insufficient. The ValidatingAdmissionPolicies of internal/controller/admission restrict
+// these requests further.
 var clusterWideWrites = map[string]string{
 	"nodes: delete":                         "Nodes are in no namespace",
 	"nodes: patch":                          "Nodes are in no namespace",
@@ -48,13 +48,13 @@ var clusterWideWrites = map[string]string{
 	"validatingadmissionpolicybindings.admissionregistration.k8s.io: delete": "the bindings of the operator's own policies, by name",
 }
 
-// named are writes in the list above that must be limited to names.
+// named lists the writes above that must be limited to object names.
 var named = []string{
 	"secrets: create", "secrets: patch", "configmaps: create", "configmaps: patch", "configmaps: delete", "signers.certificates.k8s.io: approve",
 	"clusterroles.rbac.authorization.k8s.io: delete", "clusterrolebindings.rbac.authorization.k8s.io: delete",
 }
 
-// roles returns all ClusterRoles and Roles that are installed for the operator itself.
+// roles returns all ClusterRoles and Roles for the operator itself.
 func roles(t *testing.T) []rbacv1.ClusterRole {
 	t.Helper()
 	data, err := deploy.Files.ReadFile("rbac/role.yaml")
@@ -87,7 +87,7 @@ func decodeRoles(t *testing.T, data []byte) (found []rbacv1.ClusterRole) {
 	}
 }
 
-// rule is a rule of a role, with one resource and one verb.
+// rule is a rule of a role for one resource and one verb.
 type rule struct {
 	clusterWide    bool
 	resource, verb string

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Without KUBECTL the script calls the kubectl of PATH, and not itself again and again. This one says that there is a host. R-017
+// Without KUBECTL the script calls the kubectl of PATH, and not itself recursively. The kubectl of this test
+// reports a host. R-017
 func TestTheScriptTakesKubectlByItsName(t *testing.T) {
 	folder := t.TempDir()
 	program := "#!/bin/sh\ncase \"$*\" in *windowsinstances*) echo windowsinstance/one ;; esac\n"
@@ -23,7 +24,8 @@ func TestTheScriptTakesKubectlByItsName(t *testing.T) {
 	}
 }
 
-// What does not end is said, with what helps: kubectl alone would wait forever, for the pod of a node that is off or for a namespace. R-017
+// The script reports a removal that does not end, and a remedy. kubectl alone would wait forever for the pod of a
+// disconnected node or for a namespace. R-017
 func TestTheRemovalSaysWhatItWaitsFor(t *testing.T) {
 	for _, test := range []struct{ name, fails, want string }{
 		{"a pod", "deployment", "get pods -o wide"},

@@ -24,7 +24,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 const podSubnet, sourceVIP = "10.132.1.0/24", "10.132.1.2"
 
-// settingChanges are what an administrator, or the cluster, changes in each row of the guide's table.
+// settingChanges contains the change of an administrator, or of the cluster, for each row of the guide's table.
 var settingChanges = map[string]func(*testing.T, *nodespec.Cluster, *nodespec.Inputs){
 	"proxy": func(_ *testing.T, c *nodespec.Cluster, _ *nodespec.Inputs) {
 		c.Proxy = nodespec.Proxy{HTTPS: "http://proxy.example.com:3128"}
@@ -82,7 +82,7 @@ func TestWhatDisturbsPodsIsDocumented(t *testing.T) {
 	}
 	documented := map[string]string{}
 	link := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	for _, row := range tableRows(t, readText(t, "settings.md"), "| setting | where you set it | disturbs pods |") {
+	for _, row := range tableRows(t, readText(t, "settings.md"), "| setting | where you set it | disrupts pods |") {
 		documented[link.ReplaceAllString(row[0], "$1")] = row[2]
 	}
 	for setting, change := range settingChanges {
@@ -160,7 +160,7 @@ func makeSpec(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
 	return spec
 }
 
-// settled returns the facts of a host that is what the spec says.
+// settled returns the facts of a host that matches the spec.
 func settled(t *testing.T, in nodespec.Inputs) (plan.Facts, nodespec.NodeSpec) {
 	t.Helper()
 	spec := makeSpec(t, in)
@@ -220,7 +220,7 @@ func signed(identity nodespec.Identity) plan.IdentityFacts {
 	}}
 }
 
-// authority returns the certificate of an authority, in PEM.
+// authority returns the PEM certificate of an authority.
 func authority(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

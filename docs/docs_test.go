@@ -1,4 +1,4 @@
-// Package docs_test keeps the guide and the code in step.
+// Package docs_test keeps the guide and the code consistent.
 package docs_test
 
 import (
@@ -21,13 +21,13 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// constant is a constant as it stands in the code.
+// constant is a constant in the code.
 type constant struct {
 	name  string // with its package: "remote.DefaultDialLimit"
 	value ast.Expr
 }
 
-// constants returns the package-level constants in the files of a pattern, without tests, whose names match.
+// constants returns the package-level constants with matching names in the files of a pattern, without tests.
 func constants(t *testing.T, files, names string) []constant {
 	t.Helper()
 	var found []constant
@@ -72,7 +72,7 @@ func parse(t *testing.T, pattern string) []*ast.File {
 	return files
 }
 
-// firstCells returns the names in code font that begin the rows of a document's tables, with their rows.
+// firstCells returns the rows of a document's tables, keyed by the name in code font at the beginning of the row.
 func firstCells(t *testing.T, document string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(document)
@@ -141,7 +141,7 @@ func TestReasonsAreConstants(t *testing.T) {
 	}
 }
 
-// typeName returns the name of a type, without that of its package.
+// typeName returns the name of a type without the package name.
 func typeName(expression ast.Expr) string {
 	switch e := expression.(type) {
 	case *ast.Ident:
@@ -205,7 +205,7 @@ func TestEveryFieldOfTheDisruptionPolicyIsDocumented(t *testing.T) {
 	}
 }
 
-// written returns a number or a duration as the guide writes it: "10 s".
+// written returns a number or a duration in the format of the guide: "10 s".
 func written(t *testing.T, value ast.Expr) string {
 	t.Helper()
 	if number, ok := value.(*ast.BasicLit); ok {
@@ -221,7 +221,7 @@ func written(t *testing.T, value ast.Expr) string {
 	return fmt.Sprintf("%d ms", duration/time.Millisecond)
 }
 
-// evaluate knows time.Minute and 10 * time.Second.
+// evaluate supports expressions like time.Minute and 10 * time.Second.
 func evaluate(t *testing.T, value ast.Expr) time.Duration {
 	t.Helper()
 	switch v := value.(type) {

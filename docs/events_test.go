@@ -14,14 +14,14 @@ import (
 	"testing"
 )
 
-// emission is a place in the code that makes an event.
+// emission is a position in the code that emits an event.
 type emission struct {
 	where, eventType string
 	reasons          []string
 }
 
-// computed are the places whose reason is no constant, with what it can be. The reasons of conditions have a test of
-// their own, and so docs/events.md names none of them for status.StoppedEvent.
+// computed contains the functions without a constant reason, with the possible reasons. The reasons of conditions
+// have a separate test, so docs/events.md lists no reasons for status.StoppedEvent.
 func computed() map[string][]string {
 	return map[string][]string{
 		"status.StoppedEvent":  nil,
@@ -29,12 +29,12 @@ func computed() map[string][]string {
 		"clusterconfig.report": {"ClusterVersionUnsupported", "NetworkUnsupported", "PlatformUnsupported", "ClusterConfigurationInvalid"},
 		"csr.tell":             {"ServingCertificateRefused", "ClientCertificateRefused"},
 		"monitoring.report":    {"ObjectConflict"},
-		"recorder.Eventf":      nil, // passes events on
+		"recorder.Eventf":      nil, // forwards events
 		"recorder.Emit":        nil,
 	}
 }
 
-// emissions returns every place below internal that makes an event: by recorder's constructors, or by Eventf.
+// emissions returns every position below internal that emits an event, by recorder's constructors or by Eventf.
 func emissions(t *testing.T) (found []emission) {
 	t.Helper()
 	known, all := map[string]string{}, map[string][]*ast.File{}
@@ -67,7 +67,7 @@ func emissions(t *testing.T) (found []emission) {
 	return found
 }
 
-// noteConstants notes the texts of a file's constants, by name, with its package and without.
+// noteConstants records the texts of a file's constants by name, with and without the package name.
 func noteConstants(file *ast.File, known map[string]string) {
 	for _, declaration := range file.Decls {
 		group, ok := declaration.(*ast.GenDecl)
@@ -89,7 +89,7 @@ func noteConstants(file *ast.File, known map[string]string) {
 	}
 }
 
-// madeIn returns the events that a function makes.
+// madeIn returns the events that a function emits.
 func madeIn(t *testing.T, room string, function *ast.FuncDecl, known map[string]string) (found []emission) {
 	t.Helper()
 	ast.Inspect(function, func(node ast.Node) bool {
@@ -121,7 +121,7 @@ func madeIn(t *testing.T, room string, function *ast.FuncDecl, known map[string]
 	return found
 }
 
-// reasonsOf returns what the reason of an event can be.
+// reasonsOf returns the possible values of an event's reason.
 func reasonsOf(t *testing.T, where, room string, reason ast.Expr, known map[string]string) []string {
 	t.Helper()
 	switch r := reason.(type) {

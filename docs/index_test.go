@@ -108,7 +108,7 @@ func TestTroubleshootingBeginsWithTheHostThatNeverBecomesANode(t *testing.T) {
 	}
 }
 
-// Administrators who know operators before version 12 find each deviation on one page.
+// Administrators with experience of the legacy operator find each deviation on one page.
 func TestAdministratorsFindEveryDeviationOnOnePage(t *testing.T) {
 	told := map[string]string{}
 	for _, row := range tableRows(t, readText(t, "migrating.md"), "| | | earlier | now | what it means for you |") {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// guides returns all documents that users read.
+// guides returns all documents for users.
 func guides(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob("*.md")
@@ -31,7 +31,7 @@ func readText(t *testing.T, path string) string {
 	return string(data)
 }
 
-// anchors returns the targets that the headings of a document make.
+// anchors returns the link targets of a document's headings.
 func anchors(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}

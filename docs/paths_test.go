@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// pathInCode is a path of this repository in a document for those who change it: a folder, a file, or several with a
+// pathInCode matches a path of this repository in a document for developers: a directory, a file, or several with a
 // star. Some may be short.
 var pathInCode = regexp.MustCompile("`((?:internal|instance|agent|policy|source|host|cmd|api|lab|test|hack|deploy|examples|payload|docs)/[^` <>…]*)`")
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// compare fails for each name that is in the code and not in the document, or the other way round.
+// compare fails for each name that is only in the code or only in the document.
 func compare(t *testing.T, what string, inCode, documented []string) {
 	t.Helper()
 	if len(inCode) == 0 {
@@ -115,7 +115,7 @@ func TestLabelsAndAnnotationsAreDocumented(t *testing.T) {
 	compare(t, "label or annotation", inCode, documented)
 }
 
-// Each field of the API has a comment of its own, and docs/api.md has it. `make generate` writes that document.
+// Each field of the API has a comment, and docs/api.md contains it. `make generate` writes that document.
 func TestEveryFieldOfTheAPIIsDescribed(t *testing.T) {
 	fields := 0
 	for _, file := range parse(t, "api/v1alpha1/[a-y]*.go") {

@@ -38,7 +38,7 @@ func testsIn(t *testing.T, path string) []string {
 	return names
 }
 
-// shown returns the tests that a document says show something, by their files.
+// shown returns the tests that a document cites as evidence, by file.
 func shown(t *testing.T, document string) map[string][]string {
 	t.Helper()
 	tests := map[string][]string{}
@@ -81,7 +81,7 @@ func TestEveryAttackIsInTheSecurityGuide(t *testing.T) {
 	}
 }
 
-// resources returns those that the operator has rights to, with the verbs.
+// resources returns the resources that the operator has permissions for, with the verbs.
 func resources(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// section returns the text below a heading, without the sections below it.
+// section returns the text below a heading, without its subsections.
 func section(t *testing.T, path, heading string) string {
 	t.Helper()
 	_, text, found := strings.Cut(readText(t, path), "\n"+heading+"\n")
@@ -22,7 +22,7 @@ func section(t *testing.T, path, heading string) string {
 	return text
 }
 
-// tableRows returns the cells of the rows of the table that begins with a line.
+// tableRows returns the cells of the rows in the table that begins with a line.
 func tableRows(t *testing.T, text, head string) [][]string {
 	t.Helper()
 	_, table, found := strings.Cut(text, head+"\n")
@@ -100,7 +100,7 @@ func TestDefaultsOfLogRotationAreDocumented(t *testing.T) {
 	}
 }
 
-// The limits of earlier guides that this operator lifts lead to where that is described.
+// The lifted limits of earlier guides link to the description of the lifting.
 func TestLiftedLimitsAreNamed(t *testing.T) {
 	limits := map[string]string{}
 	for _, row := range tableRows(t, section(t, "support.md", "## Limits"), "| | limit of earlier guides | now |") {
@@ -114,7 +114,7 @@ func TestLiftedLimitsAreNamed(t *testing.T) {
 	}
 }
 
-// What the guide says in passing, so that it does not get lost.
+// These statements of the guide must not get lost.
 func TestTheGuideToSettingsSays(t *testing.T) {
 	for _, test := range []struct {
 		heading, page string
@@ -125,7 +125,7 @@ func TestTheGuideToSettingsSays(t *testing.T) {
 		// R-115
 		{"### Hybrid networking", "settings.md", []string{"The **type** of the network is chosen when the cluster is installed", "cannot be changed",
 			"**before a Windows node joins**"}},
-		{"## Pull secret", "registries.md", []string{"Public images need nothing", "lies on the node already", "`imagePullPolicy: IfNotPresent`"}}, // R-128
+		{"## Pull secret", "registries.md", []string{"Public images need nothing", "is already on the node", "`imagePullPolicy: IfNotPresent`"}}, // R-128
 		{"## Storage", "settings.md", []string{"`kubernetes.io/aws-ebs`", "CSI migration", "csi-proxy", "HostProcess"}},                            // R-106
 		{"### A disconnected cluster", "registries.md", []string{"pause:3.9", "--all", "foreign layers", "RELATED_IMAGE_WINDOWS_PAUSE",
 			"`relatedImages`"}},

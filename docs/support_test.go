@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The guide has each limit of the earlier guides, and says of it what the table of requirements says.
+// The guide contains each limit of the earlier guides, with the state from the table of requirements.
 func TestNoLimitIsLeftOut(t *testing.T) {
 	states := map[string]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (L-\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(readText(t,

@@ -11,20 +11,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/monitoring"
 )
 
-// Which questions of others have an answer for Windows nodes, by the expressions that the tests of lab/prometheus
-// evaluate; which metrics the operator has, and which alerts.
+// The tables list the metrics and alerts of the operator, and the queries of other products with a result for
+// Windows nodes. The tests of lab/prometheus evaluate the expressions of these queries.
 func TestGeneratedTablesOfMonitoring(t *testing.T) {
 	keep(t, "metrics.md", expressionTable(readExpressions(t, "../lab/prometheus/testdata/expressions.yaml")),
 		metricTable(metric.Catalog()))
 	keep(t, "monitoring.md", alertTable(monitoring.Alerts()))
 }
 
-// expression is what the console or a dashboard asks about a node; a test of lab/prometheus has evaluated it.
+// expression is a query of the console or of a dashboard about a node, evaluated by a test of lab/prometheus.
 type expression struct {
 	Where string `json:"where"`
 	Shows string `json:"shows"`
 	Expr  string `json:"expr"`
-	// None says why there is no result; empty if there is one.
+	// None is the reason why there is no result, or "".
 	None string `json:"none"`
 	// Value is the result over the series of the test.
 	Value float64 `json:"value"`
@@ -51,7 +51,7 @@ func expressionTable(all []expression) string {
 	return b.String()
 }
 
-// inCode returns an expression as a cell of a table shows it.
+// inCode returns an expression formatted as a table cell.
 func inCode(expr string) string { return "`" + strings.ReplaceAll(expr, "|", `\|`) + "`" }
 
 func metricTable(all []metric.Definition) string {
@@ -67,7 +67,7 @@ func metricTable(all []metric.Definition) string {
 	return b.String()
 }
 
-// labelCell says which values a label has, and what bounds them.
+// labelCell describes the values of a label and their bound.
 func labelCell(label metric.Label) string {
 	values := strings.ReplaceAll(label.Values, "conditions.md", "[conditions.md](conditions.md)")
 	if label.AtMost > 4 {

@@ -10,12 +10,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// The document says what the operator decides by.
+// The document contains the operator's criteria.
 func TestGeneratedTablesOfWhatIsSupported(t *testing.T) {
 	keep(t, "support.md", supportTables(support.Platforms(), support.WindowsReleases(), support.ReleaseLines()))
 }
 
-// supportTables are for docs/support.md.
+// supportTables returns the tables for docs/support.md.
 func supportTables(platforms []support.Platform, releases []support.WindowsRelease, lines []support.ReleaseLine) string {
 	return strings.Join([]string{
 		"### The cluster's version\n\n" + versions(lines),

@@ -16,7 +16,7 @@ const (
 	end   = "<!-- end of what go test ./docs -update writes -->"
 )
 
-// keep compares the generated parts of a document with these texts, in their order, or writes them.
+// keep compares the generated parts of a document with these texts, in order, or writes them.
 func keep(t *testing.T, document string, texts ...string) {
 	t.Helper()
 	fresh, err := rewrite(readText(t, document), texts...)
@@ -26,7 +26,7 @@ func keep(t *testing.T, document string, texts ...string) {
 	keepFile(t, document, fresh)
 }
 
-// keepFile compares a file with what it has to contain, or writes it.
+// keepFile compares a file with the expected content, or writes it.
 func keepFile(t *testing.T, path, fresh string) {
 	t.Helper()
 	if readText(t, path) == fresh {
@@ -40,7 +40,7 @@ func keepFile(t *testing.T, path, fresh string) {
 	}
 }
 
-// rewrite returns the document with the texts between the markers. It keeps every other byte.
+// rewrite returns the document with the texts between the markers. All other bytes are preserved.
 func rewrite(document string, texts ...string) (string, error) {
 	fresh, wanted := "", len(texts)
 	for len(texts) > 0 {
@@ -76,7 +76,7 @@ func TestADocumentKeepsWhatIsWrittenByHand(t *testing.T) {
 	}
 }
 
-// markdown is a table that grows by rows.
+// markdown builds a table row by row.
 type markdown struct{ strings.Builder }
 
 func newTable(head ...string) *markdown {

@@ -16,10 +16,10 @@ import (
 	"github.com/windows-machine-config/wmco/test/witness/question"
 )
 
-// What the host contract suite showed, and where. The suite writes its results to docs/verified/fake.json (the machine
-// in memory), wine.json (the lab's test hosts) and windows-2022.json and the like (a real Windows Server of that release);
-// a file that is not there means that the suite was not run in that environment. A file must not have results that the
-// suite of today cannot give.
+// The tables show the results of the host contract suite by environment. The suite writes its results to
+// docs/verified: fake.json (the machine in memory), wine.json (the lab's test hosts), and files like
+// windows-2022.json (a real Windows Server of that release). A missing file means that the suite was not run in
+// that environment. A file must not contain results that the current suite cannot produce.
 func TestGeneratedTablesOfWhatWasVerified(t *testing.T) {
 	behaviors := append(hosttest.Behaviors(), hosttest.RebootBehaviors()...)
 	columns, err := readColumns(os.DirFS("verified"), behaviors)
@@ -33,16 +33,16 @@ func TestGeneratedTablesOfWhatWasVerified(t *testing.T) {
 	keep(t, "verified/results.md", verifiedTables(behaviors, columns)+answerTable(answers, columns))
 }
 
-// column is what is known of one environment.
+// column contains the results of one environment.
 type column struct {
 	environment hosttest.Environment
 	title, file string
-	system      string // what the name of its Windows begins with
+	system      string // prefix of the Windows product name
 	report      hosttest.Report
-	ran         bool // false: there is no report
+	ran         bool // false: no report
 }
 
-// readColumns reads all reports that there are.
+// readColumns reads all existing reports.
 func readColumns(files fs.FS, behaviors []hosttest.Behavior) ([]column, error) {
 	columns := []column{
 		{environment: hosttest.Fake, title: "in memory", file: "fake.json"},
@@ -71,8 +71,8 @@ func readColumns(files fs.FS, behaviors []hosttest.Behavior) ([]column, error) {
 	return columns, nil
 }
 
-// possible returns the standings that the suite gives in an environment. A failure is listed for a real Windows only:
-// elsewhere it is a mistake of this repository, to be mended and not to be documented.
+// possible returns the standings that the suite produces in an environment. A failure is listed only for a real
+// Windows. Elsewhere, a failure is a mistake of this repository, which must be fixed and not documented.
 func possible(where hosttest.Environment) []hosttest.Standing {
 	switch where {
 	case hosttest.Fake:
@@ -83,7 +83,7 @@ func possible(where hosttest.Environment) []hosttest.Standing {
 	return []hosttest.Standing{hosttest.Proven, hosttest.NotRun, hosttest.Failed}
 }
 
-// checkReport finds what the suite of today would not write.
+// checkReport reports results that the current suite would not write.
 func checkReport(report hosttest.Report, where hosttest.Environment, behaviors []hosttest.Behavior) error {
 	if report.Environment != where {
 		return fmt.Errorf("the results come from %q", report.Environment)
@@ -108,7 +108,8 @@ func checkReport(report hosttest.Report, where hosttest.Environment, behaviors [
 	return errors.Join(wrong...)
 }
 
-// readAnswers reads the documents of test/witness, by the title of the Windows and the question: docs/verified/windows-2022/N1.json.
+// readAnswers reads the documents of test/witness, by the title of the Windows version and the question:
+// docs/verified/windows-2022/N1.json.
 func readAnswers(files fs.FS, columns []column) (map[string]map[string]question.Document, error) {
 	answers := map[string]map[string]question.Document{}
 	for _, c := range columns {
@@ -134,7 +135,7 @@ func readAnswers(files fs.FS, columns []column) (map[string]map[string]question.
 	return answers, nil
 }
 
-// answerTable has the assumptions that the witness compares with Windows, and what it found.
+// answerTable returns the table of assumptions that the witness compares with Windows, and the results.
 func answerTable(answers map[string]map[string]question.Document, columns []column) string {
 	var b strings.Builder
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.environment != hosttest.Windows })
@@ -153,7 +154,7 @@ func answerTable(answers map[string]map[string]question.Document, columns []colu
 	return b.String()
 }
 
-// verifiedTables are for docs/verified/results.md.
+// verifiedTables returns the tables for docs/verified/results.md.
 func verifiedTables(behaviors []hosttest.Behavior, columns []column) string {
 	var b strings.Builder
 	b.WriteString(where(columns))
@@ -179,7 +180,7 @@ func verifiedTables(behaviors []hosttest.Behavior, columns []column) string {
 	return b.String()
 }
 
-// where tells what the suite ran on.
+// where describes the environments of the suite's runs.
 func where(columns []column) string {
 	var b strings.Builder
 	for _, c := range columns {
@@ -200,7 +201,7 @@ func titles(columns []column) string {
 	return b.String()
 }
 
-// of is what is known of one behavior.
+// of returns the standing of one behavior.
 func (c column) of(b hosttest.Behavior) hosttest.Standing {
 	if !c.ran {
 		return hosttest.NotRun
@@ -208,7 +209,7 @@ func (c column) of(b hosttest.Behavior) hosttest.Standing {
 	return c.report.Of(b.ID()).Result
 }
 
-// operations returns the operations of a host, each once, in its order.
+// operations returns the operations of a host, without duplicates and in order.
 func operations(behaviors []hosttest.Behavior) []string {
 	var known []string
 	for _, operation := range hosttest.Operations() {
@@ -219,7 +220,7 @@ func operations(behaviors []hosttest.Behavior) []string {
 	return known
 }
 
-// count is, say, "3 proven, 1 fake only".
+// count returns, for example, "3 proven, 1 fake only".
 func count(operation string, behaviors []hosttest.Behavior, c column) string {
 	counts := map[hosttest.Standing]int{}
 	for _, b := range behaviors {
@@ -239,7 +240,7 @@ func count(operation string, behaviors []hosttest.Behavior, c column) string {
 	return strings.Join(parts, ", ")
 }
 
-// reasons lists what was not shown by the environment itself, and why.
+// reasons lists the behaviors that the environment itself did not show, with the reason.
 func reasons(behaviors []hosttest.Behavior, columns []column) string {
 	var b strings.Builder
 	for _, c := range columns {

@@ -24,7 +24,7 @@ import (
 	disruptionpolicy "github.com/windows-machine-config/wmco/internal/policy/disruption"
 )
 
-// placeholders are the placeholders of the examples, with values that a user might write.
+// placeholders contains the placeholders of the examples, with typical values of users.
 var placeholders = []string{
 	"<infrastructure_id>", "lab-x7k2p",
 	"<windows_container_ami>", "ami-0123456789abcdef0",
@@ -89,8 +89,8 @@ func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
 	})
 }
 
-// The examples are the guides', and the generator makes the same of a worker that says no more than what the examples
-// leave open. R-039, R-186, R-187, R-188, R-189, R-190
+// The examples equal the guides' examples, and the generator creates the same objects from a worker that contains
+// only the values left open. R-039, R-186, R-187, R-188, R-189, R-190
 func TestTheGeneratorMakesTheExamples(t *testing.T) {
 	for _, test := range []struct {
 		name, worker string
@@ -144,7 +144,7 @@ func TestTheGeneratorMakesTheExamples(t *testing.T) {
 	}
 }
 
-// awsProviderSpec adds what the guides write and the type does not have.
+// awsProviderSpec adds a field of the guides that the type lacks.
 type awsProviderSpec struct {
 	machinev1beta1.AWSMachineProviderConfig
 	UserDataSecret struct{ Name, Namespace string } `json:"userDataSecret"`
@@ -178,7 +178,7 @@ func TestOperatorLifecycleManager(t *testing.T) {
 	}
 }
 
-// The example has every field of the kind, and the operator can follow it.
+// The example contains every field of the kind, and the operator accepts it.
 func TestTheDisruptionPolicyCanBeFollowed(t *testing.T) {
 	object := read(t, "windows-disruption-policy.yaml")
 	var example v1alpha1.WindowsDisruptionPolicy

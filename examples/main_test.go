@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(lab.Main(m))
 }
 
-// admin returns a client whose requests with unknown fields are refused.
+// admin returns a client that requests strict validation of fields.
 func admin(t *testing.T) client.Client {
 	t.Helper()
 	c, err := client.New(lab.Cluster(t).Config, client.Options{})
@@ -42,7 +42,7 @@ func admin(t *testing.T) client.Client {
 	return client.WithFieldValidation(c, metav1.FieldValidationStrict)
 }
 
-// read returns an example with values in the places of its placeholders.
+// read returns an example with values instead of placeholders.
 func read(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := fs.ReadFile(examples.Files, name)
@@ -57,7 +57,7 @@ func read(t *testing.T, name string) *unstructured.Unstructured {
 	return object
 }
 
-// create makes an object, and deletes it after the test.
+// create creates an object, and deletes it after the test.
 func create(t *testing.T, c client.Client, object client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), object); err != nil {
@@ -70,7 +70,7 @@ func create(t *testing.T, c client.Client, object client.Object) {
 	})
 }
 
-// define gives the API server the operator's own kinds.
+// define installs the operator's own kinds on the API server.
 func define(t *testing.T, c client.Client) {
 	t.Helper()
 	names, err := fs.Glob(deploy.Files, "crd/*.yaml")
@@ -97,7 +97,7 @@ func define(t *testing.T, c client.Client) {
 			if err != nil || !strings.Contains(fmt.Sprint(value), "the initial names have been accepted") {
 				return false, err
 			}
-			// The discovery that clients read follows the condition a moment later.
+			// The discovery used by clients follows the condition a moment later.
 			group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 			kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
 			_, err = c.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})

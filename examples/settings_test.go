@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// typed returns an example as an object of its type, which must know all its fields.
+// typed returns an example as a typed object. The type must have all fields of the example.
 func typed[T any](t *testing.T, name string) T {
 	t.Helper()
 	var object T

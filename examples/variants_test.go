@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/machineset"
 )
 
-// isMade checks that the generator makes the very MachineSet, that the type of its provider spec knows all its fields,
-// and that the API server takes it.
+// isMade checks that the generator creates exactly this MachineSet, that the type of the provider spec has all
+// fields, and that the API server accepts the MachineSet.
 func isMade(t *testing.T, want *unstructured.Unstructured, o machineset.Options, worker string, spec any) {
 	t.Helper()
 	o.InfrastructureName, o.Replicas, o.Worker = "lab-x7k2p", 1, &runtime.RawExtension{Raw: []byte(worker)}

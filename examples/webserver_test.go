@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// webServerCommand returns the command of the guides' web server, letter by letter.
+// webServerCommand returns the exact command of the guides' web server.
 func webServerCommand(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/win-webserver-command.txt")
@@ -25,7 +25,7 @@ func webServerCommand(t *testing.T) []string {
 	return []string{"powershell.exe", "-command", string(text[:len(text)-1])}
 }
 
-// decode reads an example into its type, which must know all its fields.
+// decode converts an example to a typed object. The type must have all fields of the example.
 func decode[T any](t *testing.T, object *unstructured.Unstructured) T {
 	t.Helper()
 	var typed T

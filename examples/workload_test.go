@@ -17,14 +17,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 )
 
-// The nodes of these tests, as the operator and the kubelet leave them, and one for Linux.
+// The nodes of these tests, in the state left by the operator and the kubelet, and a Linux node.
 const (
 	node2019  = "windows-2019"
 	node2022  = "windows-2022"
 	nodeLinux = "linux"
 )
 
-// makeNodes makes the nodes and keeps them ready until the end of the test.
+// makeNodes creates the nodes and keeps them Ready until the end of the test.
 func makeNodes(t *testing.T, c client.Client) {
 	t.Helper()
 	windows := []corev1.Taint{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}}
@@ -71,7 +71,7 @@ func makeNodes(t *testing.T, c client.Client) {
 	}()
 }
 
-// beat reports a node as its kubelet does.
+// beat reports the status of a node as the kubelet does.
 func beat(ctx context.Context, c client.Client, node *corev1.Node) error {
 	before := node.DeepCopy()
 	room := corev1.ResourceList{
@@ -87,7 +87,7 @@ func beat(ctx context.Context, c client.Client, node *corev1.Node) error {
 	return c.Status().Patch(ctx, node, client.MergeFrom(before))
 }
 
-// apply makes the object of an example in a namespace.
+// apply creates the object of an example in a namespace.
 func apply(t *testing.T, c client.Client, namespace, name string) {
 	t.Helper()
 	object := read(t, name)
@@ -95,7 +95,7 @@ func apply(t *testing.T, c client.Client, namespace, name string) {
 	create(t, c, object)
 }
 
-// podOf waits for the pod of the web server to get a node.
+// podOf waits until the pod of the web server is scheduled.
 func podOf(t *testing.T, c client.Client, namespace string) corev1.Pod {
 	t.Helper()
 	pods := &corev1.PodList{}
@@ -106,8 +106,7 @@ func podOf(t *testing.T, c client.Client, namespace string) corev1.Pod {
 	return pods.Items[0]
 }
 
-// makePod makes a pod once the namespace has its service account, and returns what the API server says of it after
-// that.
+// makePod creates a pod once the namespace has a service account, and returns the response of the API server.
 func makePod(t *testing.T, c client.Client, namespace, name string, spec corev1.PodSpec) (*corev1.Pod, error) {
 	t.Helper()
 	spec.Containers = []corev1.Container{{Name: "main", Image: "example.com/none"}}
@@ -201,7 +200,8 @@ func TestWorkloads(t *testing.T) {
 	})
 }
 
-// endpoints checks that the Service finds the pod once it runs, which the test says in the place of a kubelet.
+// endpoints checks that the Service selects the pod once the pod runs. The test sets the pod's status instead of a
+// kubelet.
 func endpoints(t *testing.T, c client.Client, namespace string, pod corev1.Pod) {
 	t.Helper()
 	apply(t, c, namespace, "win-webserver-service.yaml")

@@ -1,4 +1,4 @@
-// Package hack tests scripts of this folder.
+// Package hack tests scripts of this directory.
 package hack
 
 import (
@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fakeGo notes how it is called, and prints what a test wants it to.
+// fakeGo records its arguments, and prints the output that a test has set.
 const fakeGo = `#!/bin/bash
 case $1 in
   list) printf '%b' "$STALE" ;;
@@ -21,7 +21,7 @@ case $1 in
 esac
 `
 
-// build runs the script with the fake, and returns what go was called with, and what the script printed.
+// build runs the script with the fake, and returns the recorded arguments and the output of the script.
 func build(t *testing.T, environment []string, programs ...string) (called, printed string, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,7 +47,7 @@ func build(t *testing.T, environment []string, programs ...string) (called, prin
 	return strings.ReplaceAll(string(noted), dir, ""), string(out), err
 }
 
-// noKubernetes leaves the variable out.
+// noKubernetes unsets the version.
 const noKubernetes = "KUBERNETES_VERSION="
 
 const (

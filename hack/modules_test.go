@@ -1,4 +1,4 @@
-// Package hack has the scripts that the Makefile calls; here are the tests of what holds for all modules of the
+// Package hack contains the scripts that the Makefile calls. Its tests check properties of all modules in the
 // repository.
 package hack
 
@@ -12,7 +12,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// versions returns the version that a go.mod requires of each module.
+// versions returns the required version of each module in a go.mod.
 func versions(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	path := filepath.Join("..", dir, "go.mod")
@@ -31,7 +31,7 @@ func versions(t *testing.T, dir string) map[string]string {
 	return required
 }
 
-// ofThePrograms returns the modules that the operator and the lab are compiled from.
+// ofThePrograms returns the modules that are compiled into the operator and the lab.
 func ofThePrograms(t *testing.T) map[string]bool {
 	t.Helper()
 	command := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./cmd/wmco", "./lab/demo")
@@ -47,8 +47,9 @@ func ofThePrograms(t *testing.T) map[string]bool {
 	return modules
 }
 
-// The control plane and OLM's validators share half of their packages with the product. Go compiles a package a second
-// time for a module in which anything below it has another version: a first build would take minutes more.
+// The control plane and OLM's validators share half of their packages with the product. If a module requires
+// another version of any dependency, Go compiles the dependent packages again. A first build would take minutes
+// longer.
 func TestTheModulesThatAreBuiltTogetherRequireTheSameVersions(t *testing.T) {
 	root, compiled := versions(t, "."), ofThePrograms(t)
 	for _, dir := range []string{"lab/controlplane", "hack/bundle/validate"} {
@@ -61,8 +62,8 @@ func TestTheModulesThatAreBuiltTogetherRequireTheSameVersions(t *testing.T) {
 	}
 }
 
-// The lab's module reads what the operator writes for the kubelet and for kube-proxy, in place of the modules that
-// these are built from.
+// The lab's module parses the operator's configuration for the kubelet and for kube-proxy, instead of the modules
+// of these programs.
 func TestTheLabsKubernetesIsTheOneOfTheNodes(t *testing.T) {
 	const module = "k8s.io/kubernetes"
 	want := versions(t, "lab/controlplane")[module]

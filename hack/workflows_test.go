@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// workflow has the fields of a workflow of GitHub that the tests look at; actionlint checks the others.
+// workflow contains the fields of a GitHub workflow that the tests check. actionlint checks the other fields.
 type workflow struct {
 	Jobs map[string]struct {
 		Defaults struct {
@@ -21,7 +21,7 @@ type workflow struct {
 	}
 }
 
-// workflows returns each workflow by its path.
+// workflows returns all workflows by path.
 func workflows(t *testing.T) map[string]workflow {
 	t.Helper()
 	files, err := filepath.Glob("../.github/workflows/*.yaml")
@@ -43,7 +43,7 @@ func workflows(t *testing.T) map[string]workflow {
 	return all
 }
 
-// A tag of an action can be moved to other code by whoever owns the action.
+// The owner of an action can move a tag to other code.
 func TestActionsArePinnedByCommit(t *testing.T) {
 	pinned := regexp.MustCompile(`^[\w-]+/[\w-]+@[0-9a-f]{40}$`)
 	commits := map[string]string{}
@@ -66,7 +66,7 @@ func TestActionsArePinnedByCommit(t *testing.T) {
 	}
 }
 
-// The scripts of the repository that workflows call are there, packages that are tested exist, and bash can parse its steps.
+// The repository scripts that workflows call exist, tested packages exist, and bash can parse the steps.
 func TestTheStepsOfWorkflows(t *testing.T) {
 	script := regexp.MustCompile(`(?m)^\.[\w\\/.-]+`)
 	packages := regexp.MustCompile(`\./((?:cmd|internal|test)/[\w/]+)`)

@@ -22,8 +22,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// questions counts what this process asks name servers: hosts are found through the lab's network, so whoever asks goes
-// another way, as a reverse look-up would.
+// questions counts the DNS queries of this process. Hosts are resolved through the lab's network, so a query here
+// comes from another path, such as a reverse lookup.
 var questions atomic.Int64
 
 func init() {
@@ -55,7 +55,7 @@ func TestAHostListedByNameIsConfiguredOnce(t *testing.T) {
 	run(t, r)
 	list(t, r)
 	ready(t, r)
-	// A second host keeps the operator busy, so that it would come back to the first.
+	// A second host keeps the operator busy, so that a retry for the first host would be observed.
 	if _, err := r.AddHost(t.Context(), rig.HostOptions{Name: "instance-2"}); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestAHostListedByNameIsConfiguredOnce(t *testing.T) {
 	}
 }
 
-// heartbeat waits until a node has renewed its lease once more.
+// heartbeat waits until the lease of a node has been renewed once more.
 func heartbeat(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	since := time.Now()
@@ -119,13 +119,13 @@ func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
 	ready(t, r)
 
 	t.Run("and its node gets the new address, when the operator looks the name up", func(t *testing.T) {
-		// That is every ten minutes, and when it starts.
+		// The operator resolves names at its start and every ten minutes.
 		if err := first.Stop(); err != nil {
 			t.Fatal(err)
 		}
 		run(t, r)
 		hasAddress(t, r, "instance-1", rig.Address(77))
-		takesPods(t, r, "instance-1") // its kubelet has restarted, after a drain
+		takesPods(t, r, "instance-1") // the kubelet has restarted, after a drain
 		ready(t, r)
 		if got := node(t, r, "instance-1").UID; got != uid {
 			t.Errorf("the node was made anew: %s, before %s", got, uid)
@@ -175,8 +175,8 @@ func hasAddress(t *testing.T, r *rig.Rig, name, address string) {
 	}
 }
 
-// a host with two network cards of which the cluster reaches one, and with a virtual adapter for pods that
-// registers in DNS.
+// the cluster reaches only one of the host's two network cards, and a virtual adapter for pods registers in
+// DNS.
 func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
 	const name = "instance-1.example.com"
 	network := winhost.NewNetwork()
@@ -201,8 +201,8 @@ func TestANameWithAddressesThatLeadNowhereIsUsedAllTheSame(t *testing.T) {
 	}
 }
 
-// the next change of any kind must not bring a node in service another address, and its kubelet another serving
-// certificate.
+// the next change of any kind must not assign another address to a node in service, and another serving
+// certificate to its kubelet.
 func TestANodeKeepsItsAddressWhenWindowsReordersThem(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{MoreAddresses: []string{rig.Address(91)}}}})
 	h := r.Host("instance-1")
@@ -261,7 +261,7 @@ func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
 	if err := r.MoveHost(t.Context(), h, rig.Address(77)); err != nil {
 		t.Fatal(err)
 	}
-	list(t, r) // the new address takes the place of the old one
+	list(t, r) // the new address replaces the previous one
 	ready(t, r)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// logbook takes a log that is written from everywhere.
+// logbook collects log output from concurrent writers.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -37,7 +37,7 @@ func (b *logbook) all() []byte {
 	return bytes.Clone(b.text.Bytes())
 }
 
-// everything is a verbosity that no library goes beyond.
+// everything is a log verbosity above the highest level used by any library.
 const everything = 10
 
 func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
@@ -93,7 +93,7 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	})
 }
 
-// damagedKey returns a private key whose envelope cannot be read, with other secret content than the good one's.
+// damagedKey returns a private key with an unreadable envelope and secret content that differs from the valid key.
 func damagedKey(key []byte) []byte {
 	text := strings.ReplaceAll(string(key), "\n", "A\n")
 	return []byte(strings.ReplaceAll(strings.ReplaceAll(text, "-----A", "-----"), "OPENSSH", "RSA"))
@@ -107,7 +107,7 @@ func expectNone(t *testing.T, kept canary.Secrets, where string, text []byte) {
 	}
 }
 
-// addKubeletKeys enters the keys that were made on a host.
+// addKubeletKeys adds the keys that were generated on a host.
 func addKubeletKeys(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	t.Helper()
 	entries, err := h.Machine().Drive().ReadDir(pki)
@@ -124,7 +124,7 @@ func addKubeletKeys(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	}
 }
 
-// expectNoneInCluster looks at every object of the API and at the audit log.
+// expectNoneInCluster checks every object of the API and the audit log.
 func expectNoneInCluster(t *testing.T, kept canary.Secrets, r *rig.Rig) {
 	t.Helper()
 	objects, err := kept.InCluster(t.Context(), r.Config)
@@ -149,8 +149,7 @@ func expectNoneInCluster(t *testing.T, kept canary.Secrets, r *rig.Rig) {
 	expectNone(t, kept, "the audit log", audit)
 }
 
-// expectNoneOnHost looks at every file that not only administrators may read, at the agent's own files, and at all
-// command lines.
+// expectNoneOnHost checks the agent's files, all command lines, and every file that non-administrators may read.
 func expectNoneOnHost(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	t.Helper()
 	files := h.Machine().Snapshot().Files
@@ -170,7 +169,8 @@ func expectNoneOnHost(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	}
 }
 
-// private reports whether only administrators may read a path: by its own access, or by that of a folder above it.
+// private reports whether access to a path is limited to administrators, by the path itself or by a parent
+// directory.
 func private(path string, access func(string) host.Access) bool {
 	for {
 		if access(path) == host.AccessAdministrators {

@@ -41,7 +41,7 @@ func nodeReady(n *corev1.Node) bool {
 	return false
 }
 
-// lost reports that the kubelet of a node is silent, as the node lifecycle controller does after a while.
+// lost sets the Ready condition of a node to Unknown, as the node lifecycle controller does for a silent kubelet.
 func lost(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	n := node(t, r, name)
@@ -56,7 +56,7 @@ func lost(t *testing.T, r *rig.Rig, name string) {
 	must(t, r.Client.Status().Patch(t.Context(), n, client.MergeFrom(before)))
 }
 
-// expiredPair returns a certificate for a node that was valid until yesterday, with its key.
+// expiredPair returns a node certificate that expired yesterday, with its key.
 func expiredPair(t *testing.T, name string) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -91,7 +91,7 @@ func TestStoryANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
 		}, "was valid until"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The operator looks at a host whose node has not been Ready for two minutes.
+			// The operator inspects a host if its node has not been Ready for two minutes.
 			r := installed(t, rig.Options{Cluster: besides(t), Hosts: rig.Hosts(1), Clock: rigtest.FastClock(t)})
 			run(t, r)
 			list(t, r)
@@ -123,7 +123,7 @@ func TestStoryANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
 	}
 }
 
-// restored waits until a node that was lost is Ready again, with its instance.
+// restored waits until a lost node and its instance are Ready again.
 func restored(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -140,8 +140,8 @@ func restored(t *testing.T, r *rig.Rig, name string) {
 	ready(t, r, name)
 }
 
-// follow collects what the statuses of all instances say from now on. The function that it returns ends that and
-// reports whether a condition was false for the reason in these words.
+// follow collects the status conditions of all instances from now on. The returned function ends the collection and
+// reports whether a condition was false with the reason and a message containing the words.
 func follow(t *testing.T, r *rig.Rig) (said func(condition, reason, words string) bool) {
 	t.Helper()
 	watching, err := r.Client.Watch(t.Context(), &v1alpha1.WindowsInstanceList{})
@@ -169,7 +169,7 @@ func follow(t *testing.T, r *rig.Rig) (said func(condition, reason, words string
 	}
 }
 
-// servingRequest makes a request for a serving certificate, as the user says who asks.
+// servingRequest creates a request for a serving certificate, impersonating the user.
 func servingRequest(t *testing.T, r *rig.Rig, name, user, commonName string, groups, names, addresses []string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -216,7 +216,7 @@ func TestServingCertificatesOfOthersAreLeftAlone(t *testing.T) {
 	servingRequest(t, r, "for-its-own", "system:node:instance-1", "system:node:instance-1", nodes,
 		[]string{"instance-1"}, []string{address})
 
-	// What came before it was seen before it.
+	// The approver has already seen the earlier requests when this request is signed.
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	err := r.WaitFor(ctx, "the node's own request to be signed", &certificatesv1.CertificateSigningRequest{},

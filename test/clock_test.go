@@ -7,15 +7,15 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// pump advances a clock until the test ends, by a step at each tick of the real one. A busy process sees its ticks
-// late, and so its clock slows down: no limit passes because of it.
+// pump advances a clock by a step at each tick of the real clock, until the test ends. In a busy process, ticks are
+// late and the pumped clock slows down, so a busy process causes no timeouts.
 func pump(t *testing.T, clock *clocktesting.FakeClock, step time.Duration) {
 	t.Helper()
 	pumpBy(t, clock, func() time.Duration { return step })
 }
 
-// pumpAtRest makes a clock run about ten times as fast as the real one while nobody is busy, and just as fast as that
-// else: what is waited for passes quickly, and what is worked takes no longer than it does.
+// pumpAtRest advances a clock about ten times as fast as the real clock while busy reports false, and at real speed
+// otherwise. Waits end quickly, and work takes no longer than in real time.
 func pumpAtRest(t *testing.T, clock *clocktesting.FakeClock, busy func() bool) {
 	t.Helper()
 	pumpBy(t, clock, func() time.Duration {
@@ -51,5 +51,5 @@ func pumpBy(t *testing.T, clock *clocktesting.FakeClock, step func() time.Durati
 	})
 }
 
-// tenfold makes a pumped clock run about ten times as fast as the real one.
+// tenfold is the step of a clock that runs about ten times as fast as the real clock.
 const tenfold = 50 * time.Millisecond

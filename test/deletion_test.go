@@ -23,8 +23,8 @@ func kubeletStarts(h *rig.Host) int {
 	}))
 }
 
-// The next instance of the host finds a kubelet that registered the deleted Node, and registers no other one before it
-// starts again.
+// The kubelet registered the deleted Node and registers no other Node before it restarts. The next instance of the
+// host must restart it.
 func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
 	operator := run(t, r)
@@ -36,7 +36,7 @@ func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T
 
 	deleteBoth := func(t *testing.T) (registered *corev1.Node) {
 		t.Helper()
-		// The time of creation has whole seconds: the kubelet must have started in an earlier one.
+		// Creation times have a resolution of one second: the kubelet must have started in an earlier second.
 		eventually(t, "the kubelet is older than the next instance", func(context.Context) (bool, error) {
 			return slices.ContainsFunc(h.Machine().RunningProcesses(), func(p host.Process) bool {
 				return strings.HasSuffix(p.Path, `\kubelet.exe`) && p.Started.Before(time.Now().Truncate(time.Second))
@@ -50,7 +50,8 @@ func TestANodeThatIsDeletedTogetherWithItsInstanceIsRegisteredAgain(t *testing.T
 		}
 		return registered
 	}
-	// waitForNode waits until another Node is in service. No status calls the kubelet late that has not started again.
+	// waitForNode waits until another Node is in service. If the kubelet has not restarted, no status may report it
+	// as late.
 	waitForNode := func(t *testing.T, deleted *corev1.Node, starts int) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), soon)

@@ -18,7 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/namespace"
 )
 
-// The commands of kubectl windows that the README names work in the demo. Some run in the operator's Pod, through the API server.
+// The kubectl windows commands of the README work in the demo. Some run in the operator's Pod, through the API
+// server.
 func TestKubectlWindowsWorksInTheDemo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -51,7 +52,7 @@ func TestKubectlWindowsWorksInTheDemo(t *testing.T) {
 	kubeconfig := named.FindStringSubmatch(printed())[1]
 	windows := func(wants string, arguments ...string) {
 		t.Helper()
-		var out, errOut bytes.Buffer // one buffer cannot take two streams
+		var out, errOut bytes.Buffer // one buffer cannot collect two streams
 		root := plugin.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}, clock.RealClock{}, "12.0.0")
 		root.SetArgs(append(arguments, "--kubeconfig="+kubeconfig))
 		if err := root.ExecuteContext(ctx); err != nil || !strings.Contains(out.String()+errOut.String(), wants) {

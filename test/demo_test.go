@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/namespace"
 )
 
-// The main job as a user runs it: the demo's own program, the operator as a process of its own, port 22 in a network of
-// its own.
+// This is the main scenario as a user runs it: the demo's own program, a separate operator process, and port 22 in
+// a separate network.
 func TestTheDemoMakesItsHostsReadyAndLeavesNothing(t *testing.T) {
 	temp := t.TempDir()
 	log := filepath.Join(t.TempDir(), "operator.log")

@@ -58,8 +58,8 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 			return condition != nil && condition.Status == corev1.ConditionTrue, err
 		}))
 	}
-	// One is reported before the next comes: what changes in the middle of a repair may be mended by it, and reported as
-	// another step.
+	// Each drift is reported before the next is caused: a running repair may also correct a later change and report
+	// it as another step.
 	for name, drift := range map[string]struct {
 		step  string
 		alter func(t *testing.T) (mended func() bool)
@@ -110,7 +110,7 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 			if err := machine.WaitFor(ctx, func(*fake.Machine) bool { return mended() }); err != nil {
 				t.Fatal(err)
 			}
-			// The look at everything comes once a minute; what it finds is put back at once.
+			// The full check runs once a minute, and the agent repairs drift immediately.
 			if took := clock.Since(began); took > timeouts.DriftCheck+timeouts.LimitServiceStart {
 				t.Errorf("it took %s", took)
 			}
@@ -158,7 +158,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// service returns a service of a host; the zero value when it is not there.
+// service returns a service of a host, or the zero value if the service does not exist.
 func service(t *testing.T, windows host.Host, name string) host.Service {
 	t.Helper()
 	found, err := windows.Services.Query(context.WithoutCancel(t.Context()), name)

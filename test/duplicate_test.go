@@ -16,7 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// An entry may go when the operator has pinned the host's key and not asked yet whose host it is.
+// An entry may be deleted after the operator has pinned the host key and before it has read the identity of the
+// host.
 func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
 	operator := run(t, r)
@@ -69,7 +70,7 @@ func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing
 	}
 }
 
-// Each entry is marked for removal by itself, and worked on at once.
+// Each entry is marked for removal separately, and the removal starts immediately.
 func TestAListThatNamesHostsTwiceAndIsDeletedWholeLeavesNothingBehind(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"},
 		{DNSName: "instance-2.example.com"}}})
@@ -104,7 +105,8 @@ func TestAListThatNamesHostsTwiceAndIsDeletedWholeLeavesNothingBehind(t *testing
 	ready(t, r)
 }
 
-// oc replace --force deletes the ConfigMap and makes it again. The operator has the patience that it has in a cluster.
+// oc replace --force deletes and recreates the ConfigMap. The operator runs with the same grace period as in a
+// cluster.
 //
 func TestAListThatIsReplacedByForceDisturbsNoNode(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
@@ -116,7 +118,7 @@ func TestAListThatIsReplacedByForceDisturbsNoNode(t *testing.T) {
 	uid := node(t, r, "instance-1").UID
 	must(t, r.DeleteInstances(t.Context()))
 	entries := r.Entries()
-	entries["10.9.0.200"] = "user=core" // by which the list is seen to be read again
+	entries["10.9.0.200"] = "user=core" // shows that the list was read again
 	must(t, r.SetInstances(t.Context(), entries))
 	if !eventSeen(t, r, "InvalidEntry", "10.9.0.200") {
 		t.Fatal("the list was not read again")

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// The orders of edits that TestNoOrderOfEdits… tries: the number of the first, and how many.
+// Seed and number of the random orders of edits in TestNoOrderOfEdits….
 var (
 	firstOrder = flag.Uint64("edits.first", 1, "number of the first random order of edits")
 	orders     = flag.Uint64("edits.orders", 2, "how many random orders of edits are tried")
@@ -27,13 +27,14 @@ var (
 
 const (
 	editsOfOrder = 8
-	// longestPause is between two edits: shorter than a host needs to join or to be given back.
+	// longestPause is the maximum pause between two edits. It is shorter than a host needs to join or to be
+	// restored.
 	longestPause = 2500 * time.Millisecond
 )
 
-// An administrator edits the list at random: hosts are listed under up to three keys, the whole list is deleted,
-// instances are deleted, the operator is killed. In the end the hosts that are listed are nodes, each once, and
-// nothing is left of the others. R-064, R-066, R-067, R-082
+// An administrator edits the list at random. Hosts are listed under up to three keys, the complete list or
+// instances are deleted, and the operator is killed. In the end, each listed host is exactly one node, and nothing
+// remains of the unlisted hosts. R-064, R-066, R-067, R-082
 func TestNoOrderOfEditsLeavesANodeAnInstanceOrAHostBehind(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{
 		{DNSName: rig.DNSName(1)}, {DNSName: rig.DNSName(2)}}})
@@ -63,7 +64,7 @@ type administrator struct {
 
 func (a *administrator) pause() { time.Sleep(rand.N(longestPause)) }
 
-// edit does one thing of those that administrators, or a cluster, do.
+// edit performs a random action of an administrator or of the cluster.
 func (a *administrator) edit() {
 	a.t.Helper()
 	switch n := a.random.IntN(10); {
@@ -83,8 +84,9 @@ func (a *administrator) edit() {
 	}
 }
 
-// deletes deletes an instance, and waits until it is there again and the operator has connected to its host: nothing else
-// knows that host. One that was being removed is listed again, as docs/nodes.md says.
+// deletes deletes an instance. It waits until the instance is recreated and the operator has connected to the host,
+// because only the instance knows the host. A host that was being removed is listed again, as docs/nodes.md
+// requires.
 func (a *administrator) deletes(instance v1alpha1.WindowsInstance) {
 	a.t.Helper()
 	key := instance.Spec.Source.ConfigMapKey
@@ -106,7 +108,7 @@ func (a *administrator) deletes(instance v1alpha1.WindowsInstance) {
 	})
 }
 
-// draw returns a list; an empty one stands for none.
+// draw returns a random list. An empty list means that the ConfigMap is deleted.
 func (a *administrator) draw() map[string]string {
 	entries := map[string]string{}
 	if a.random.IntN(4) == 0 {
@@ -150,7 +152,7 @@ func (a *administrator) instances() []v1alpha1.WindowsInstance {
 	return list.Items
 }
 
-// judge waits until the cluster and the hosts are what the list says.
+// judge waits until the cluster and the hosts match the list.
 func (a *administrator) judge() {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(a.t.Context(), limit)
@@ -169,7 +171,7 @@ func (a *administrator) judge() {
 	}
 }
 
-// faults returns the differences between the list and the cluster with its hosts, as the API server has them.
+// faults returns the differences between the list on the API server and the cluster with its hosts.
 func (a *administrator) faults(ctx context.Context) ([]string, error) {
 	var list v1alpha1.WindowsInstanceList
 	if err := a.r.Client.List(ctx, &list); err != nil {
@@ -213,7 +215,7 @@ func (a *administrator) faults(ctx context.Context) ([]string, error) {
 	return faults, nil
 }
 
-// filesOfNode counts what the operator has put on a host.
+// filesOfNode counts the files of the operator on a host.
 func filesOfNode(h *rig.Host) (files int) {
 	for path := range h.Machine().Snapshot().Files {
 		if strings.HasPrefix(path, `C:\k\`) {

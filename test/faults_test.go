@@ -22,22 +22,22 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// faultCase is what one fault looks like in the status of its host. Without a reason the host becomes Ready in spite of
-// it.
+// faultCase describes how a fault appears in the status of its host. Without a reason, the host becomes Ready in
+// spite of the fault.
 type faultCase struct {
 	fault      winhost.Fault
 	host       string                          // name of the host; the fault's when empty
 	parameters *winhost.Parameters             // the fault's example when nil
-	inject     func(h *rig.Host) (mend func()) // when it is not to be there from the start
+	inject     func(h *rig.Host) (mend func()) // for a fault that does not exist from the start
 
-	meanwhile string // what the status says will happen next while the limit has not passed
+	meanwhile string // next action in the status before the limit has passed
 
 	condition, reason string
 	words             string        // in the condition's message
-	next              string        // what the status says will happen next, or is to be done
-	step              fake.Kind     // the entry in the host's journal that begins the step whose limit counts; the first contact when empty
-	limit             time.Duration // documented, from the beginning of that step
-	heals             bool          // by itself
+	next              string        // next action in the status, of the operator or the administrator
+	step              fake.Kind     // journal entry that starts the limited step; the first contact when empty
+	limit             time.Duration // documented limit, from the start of that step
+	heals             bool          // without intervention
 }
 
 func (c faultCase) name() string {
@@ -47,7 +47,7 @@ func (c faultCase) name() string {
 	return string(c.fault)
 }
 
-// put lets the host go wrong.
+// put injects the fault into the host.
 func (c faultCase) put(h *rig.Host) (mend func()) {
 	if c.inject != nil {
 		return c.inject(h)
@@ -59,7 +59,7 @@ func (c faultCase) put(h *rig.Host) (mend func()) {
 	return h.Inject(c.fault, parameters)
 }
 
-// withTheRestart lets a host go wrong when it restarts for the first time.
+// withTheRestart returns a function that injects a fault when a host restarts for the first time.
 func withTheRestart(fault winhost.Fault) func(*rig.Host) func() {
 	return func(h *rig.Host) func() {
 		mend := func() {}
@@ -73,7 +73,7 @@ const (
 	tellsWhen = "The operator retries at"
 )
 
-// faultCases name the limits by the constants that document them.
+// faultCases returns the cases, with limits given by the constants that document them.
 func faultCases(agentBytes int64) []faultCase {
 	return []faultCase{
 		{fault: winhost.SlowBoot, parameters: &winhost.Parameters{Duration: 90 * time.Second}, step: fake.KindReboot,
@@ -97,7 +97,7 @@ func faultCases(agentBytes int64) []faultCase {
 			parameters: &winhost.Parameters{Bytes: 64 << 10},
 			condition:  v1alpha1.ConditionReachable, reason: "DiskFull", words: "drive C: has no space for", next: "Free space"},
 		{fault: winhost.DiskFull, host: "disk-full-for-the-payload", step: fake.KindExec, limit: remote.DefaultSFTPStallLimit,
-			parameters: &winhost.Parameters{Bytes: 2*agentBytes + 512<<10}, // it is there twice: where it has landed, and in its own folder
+			parameters: &winhost.Parameters{Bytes: 2*agentBytes + 512<<10}, // the agent is stored twice: uploaded, and installed
 			condition:  v1alpha1.ConditionInstalled, reason: "DiskFull", words: "C:", next: tellsWhen},
 		{fault: winhost.ServiceFailsToStart, step: fake.KindExec, limit: timeouts.LimitServiceStart,
 			condition: v1alpha1.ConditionInstalled, reason: "ServiceFailed", words: "containerd", next: tellsWhen},
@@ -149,7 +149,7 @@ func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 			contacted(t, r, c.name())
 		}
 	}
-	clock.Step(time.Second) // the status names what takes longer
+	clock.Step(time.Second) // the status names the slow step
 	for _, c := range cases {
 		if c.meanwhile != "" {
 			t.Run(c.name()+" says what is waited for", func(t *testing.T) { saysNext(t, r, c.name(), c.meanwhile) })
@@ -190,7 +190,7 @@ func contacted(t *testing.T, r *rig.Rig, name string) {
 	}))
 }
 
-// saysNext waits until the status of a host says that this happens next.
+// saysNext waits until the next action in the status of a host contains the text.
 func saysNext(t *testing.T, r *rig.Rig, name, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -203,7 +203,7 @@ func saysNext(t *testing.T, r *rig.Rig, name, text string) {
 	}
 }
 
-// named waits for the reason and checks when and in what words it was told.
+// named waits for the reason and checks when and with which message the reason was reported.
 func (c faultCase) named(t *testing.T, r *rig.Rig, began time.Time) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -227,8 +227,8 @@ func (c faultCase) named(t *testing.T, r *rig.Rig, began time.Time) {
 	if !strings.Contains(instance.Status.NextAction, c.next) {
 		t.Errorf("what happens next does not speak of %q", c.next)
 	}
-	// Times in a status are in whole seconds, the first retry comes after two, and a busy machine is slow. Without a limit
-	// it would take minutes.
+	// Times in a status have a resolution of one second, the first retry comes after two seconds, and a busy
+	// machine is slow. Without a limit, the report would take minutes.
 	const slack = 20 * time.Second
 	told := condition.LastTransitionTime.Time
 	for _, entry := range r.Host(c.name()).Machine().Journal().Entries(func(e fake.Entry) bool {

@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// A host that Windows would cut off at the first restart, and again when its pod network is made: somebody has started
-// its SSH server by hand, its SSH rule is for private networks, and its address is static. R-065
+// Windows would disconnect this host at the first restart, and again when the pod network is created. The SSH
+// server was started manually, the SSH rule applies to private networks, and the address is static. R-065
 func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
 	system := fake.WindowsServer2025()
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{
@@ -33,7 +33,8 @@ func TestAHostThatWindowsWouldCutOffBecomesANode(t *testing.T) {
 	}
 }
 
-// A group policy excludes local firewall rules, and its rule for SSH is for private networks. The pod network is a public one.
+// A group policy excludes local firewall rules, and its SSH rule applies to private networks. The pod network is
+// public.
 func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
 	policy := fake.GroupPolicy{Void: host.Profiles(), Rules: []host.FirewallRule{
 		{Name: "SSH", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true, Profiles: host.ProfilePrivate},
@@ -60,7 +61,7 @@ func TestAHostWhoseGroupPolicyWouldCutItOffIsNotChanged(t *testing.T) {
 	}
 }
 
-// Windows Server 2022 between two updates of 2024 is a node, and its instance says what is wrong with it.
+// Windows Server 2022 between two updates of 2024 becomes a node, and the instance reports the known fault.
 func TestABuildWithAKnownFaultIsANodeAndTheInstanceSaysSo(t *testing.T) {
 	system := fake.WindowsServer2022()
 	system.Revision = 2600
@@ -81,12 +82,12 @@ func TestABuildWithAKnownFaultIsANodeAndTheInstanceSaysSo(t *testing.T) {
 	}
 }
 
-// A host whose administrators gave it a proxy for the outside, in a cluster without one. The proxy does not know the API
-// server's internal name.
+// The administrators of the host have configured a proxy, and the cluster has none. The proxy cannot resolve the
+// internal name of the API server.
 func TestAHostWithAProxyOfItsOwnBecomesANode(t *testing.T) {
 	const nobody = "http://127.0.0.1:1"
 	named := asOpenShift
-	named.APIIntURL = "" // No client asks a proxy for an address of its own host: the cluster has the API server's real name.
+	named.APIIntURL = "" // No client uses a proxy for a local address: the cluster has the API server's real name.
 	r := installed(t, rig.Options{Cluster: besidesAs(t, named), Hosts: []rig.HostOptions{{
 		Environment: map[string]string{"http_proxy": nobody, "Https_Proxy": nobody},
 	}}})

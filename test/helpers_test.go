@@ -20,7 +20,7 @@ type (
 	reader          = client.Reader
 )
 
-// told is what happened between operator and host, a line each.
+// told returns the interactions between operator and host, one per line.
 func told(journal *fake.Journal) string {
 	var b strings.Builder
 	for _, e := range journal.Entries(nil) {

@@ -35,7 +35,7 @@ func waitForReason(t *testing.T, r *rig.Rig, name string, reasons ...string) *v1
 	return found
 }
 
-// eventSeen reports whether there is an event with the reason whose note holds the text.
+// eventSeen reports whether an event with the reason has a note that contains the text.
 func eventSeen(t *testing.T, r *rig.Rig, reason, text string) bool {
 	t.Helper()
 	seen := false

@@ -53,7 +53,7 @@ func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 				}
 			}
 			taints := slices.DeleteFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
-				return strings.HasPrefix(taint.Key, "node.kubernetes.io/") // the node lifecycle controller's own, a moment longer
+				return strings.HasPrefix(taint.Key, "node.kubernetes.io/") // set by the node lifecycle controller for a moment
 			})
 			if len(taints) != 1 || taints[0].Key != "os" || taints[0].Value != "Windows" {
 				t.Errorf("taints are %+v, want os=Windows:NoSchedule alone", taints)
@@ -88,7 +88,7 @@ func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 	}
 
 	t.Run("every certificate request of the nodes was approved, and for nobody but them", func(t *testing.T) {
-		// A kubelet asks for its serving certificate when its node is there, which may be later than the node is Ready.
+		// A kubelet requests a serving certificate once its node exists, possibly after the node is Ready.
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		var requests certificatesv1.CertificateSigningRequestList
@@ -107,7 +107,7 @@ func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 		}
 		nodes := []string{"system:node:instance-1", "system:node:instance-2"}
 		for _, request := range requests.Items {
-			// The operator hands in what a host asks for before it is a node.
+			// The operator submits the requests of a host that is not yet a node.
 			byOperator := strings.HasPrefix(request.Spec.Username, "system:serviceaccount:"+r.Namespace()+":")
 			if undecided(request) || !byOperator && !slices.Contains(nodes, request.Spec.Username) {
 				t.Errorf("request %s of %s has a certificate of %d bytes: %+v", request.Name, request.Spec.Username,
@@ -145,7 +145,7 @@ func TestARestartedOperatorLeavesHealthyNodesAlone(t *testing.T) {
 	before := len(journal.Entries(nil))
 	uid, status := node(t, r, "instance-1").UID, resourceVersion(t, r, "instance-1")
 
-	// The second host shows that the restarted operator has been through all instances.
+	// The second host shows that the restarted operator has reconciled all instances.
 	if _, err := r.AddHost(t.Context(), rig.HostOptions{Name: "instance-2"}); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestADeletedNodeComesBack(t *testing.T) {
 	ready(t, r)
 }
 
-// What a host has lost over its restart, it is sent again.
+// Files that a host loses over a restart are sent again.
 func TestAHostThatLosesThingsOverItsRestartIsSentThemAgain(t *testing.T) {
 	for name, lost := range map[string]string{
 		"its description":   nodespec.SpecPath,

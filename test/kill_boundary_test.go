@@ -17,10 +17,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// A boundary is a place between two steps, named in the words of what was done last ("on the wire: …", "API: …") or is
-// done next ("agent: …"), the same for every host.
+// A boundary is a point between two steps, the same for every host. Its name describes the last step ("on the wire:
+// …", "API: …") or the next step ("agent: …").
 
-// changing are the operations that change a machine. A kill between two others is as one before the next of these.
+// changing contains the operations that change a machine. A kill between two other operations has the same effect
+// as a kill before the next of these.
 var changing = map[string]bool{
 	"Files.Write": true, "Files.Remove": true, "Tree.MakeDirectory": true, "Tree.Symlink": true, "Tree.Rename": true,
 	"Services.Configure": true, "Services.Start": true, "Services.Stop": true, "Services.Delete": true,
@@ -38,7 +39,7 @@ var (
 	specs        = regexp.MustCompile(`spec-([0-9a-f]{12})`)
 )
 
-// general takes out of a text what differs from host to host and from run to run.
+// general removes the parts of a text that differ between hosts and runs.
 func general(text string) string {
 	text = varying.ReplaceAllStringFunc(text, func(found string) string {
 		return strings.TrimRight(found, "0123456789abcdef-.") + "…"
@@ -47,7 +48,7 @@ func general(text string) string {
 	return certificates.ReplaceAllString(digests.ReplaceAllString(text, "…"), "$1…")
 }
 
-// stage tells the parts of a configuration and a removal apart in which the same is done again.
+// stage returns a prefix with the number of restarts, because the same steps run again after a restart.
 func stage(machine *fake.Machine) string {
 	if restarts := machine.Journal().Count(fake.KindReboot); restarts > 0 {
 		return fmt.Sprintf("after restart %d, ", restarts)
@@ -55,7 +56,7 @@ func stage(machine *fake.Machine) string {
 	return ""
 }
 
-// agentBoundary is before an operation of a verb; empty for all others.
+// agentBoundary returns the boundary before an operation of an agent command, or "" for any other operation.
 func agentBoundary(machine *fake.Machine, o fake.Operation) string {
 	if o.Process.Service != "" || !strings.HasSuffix(o.Process.Path, "wicd.exe") || !changing[o.Interface+"."+o.Method] {
 		return ""
@@ -63,7 +64,7 @@ func agentBoundary(machine *fake.Machine, o fake.Operation) string {
 	return general(fmt.Sprintf("%sagent: %s, before %s", stage(machine), o.Process.Args[0], o))
 }
 
-// hostWatch follows what the host's SSH server does.
+// hostWatch follows the actions of the host's SSH server.
 type hostWatch struct {
 	host *rig.Host
 
@@ -72,14 +73,14 @@ type hostWatch struct {
 	specs []string
 }
 
-// reset forgets what was done for others before.
+// reset skips the actions for previous operators.
 func (w *hostWatch) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = len(w.host.Machine().Journal().Entries(nil))
 }
 
-// news returns the boundaries since the last call: what the SSH server has done for the operator.
+// news returns the boundaries since the last call, from the actions of the SSH server for the operator.
 func (w *hostWatch) news() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +95,7 @@ func (w *hostWatch) news() []string {
 	for _, e := range entries {
 		switch e.Kind {
 		case fake.KindWrite, fake.KindFile, winhost.KindCommand:
-			// Other places belong to services, as does the certificate that the hybrid overlay keeps.
+			// Other paths belong to services, as does the certificate that the hybrid overlay keeps.
 			if strings.Contains(e.Detail, nodespec.Root) && !strings.Contains(e.Detail, `\ovnkube-client-`) {
 				labels = append(labels, before+"on the wire: "+general(w.numberSpecs(e.Detail)))
 			}
@@ -110,17 +111,17 @@ func (w *hostWatch) news() []string {
 	return labels
 }
 
-// uploads returns the files that are under way.
+// uploads returns the incomplete uploads.
 func uploads(drive *fake.Drive) []string {
 	folders, err := drive.ReadDir(nodespec.AgentRoot)
 	if err != nil {
-		return nil // not there
+		return nil // does not exist
 	}
 	var paths []string
 	for _, folder := range folders {
 		files, err := drive.ReadDir(folder.Path)
 		if err != nil {
-			continue // a file, or gone
+			continue // a file, or deleted
 		}
 		for _, file := range files {
 			if strings.Contains(file.Name, ".partial-") {
@@ -131,7 +132,7 @@ func uploads(drive *fake.Drive) []string {
 	return paths
 }
 
-// numberSpecs tells the specs of a host apart by their order.
+// numberSpecs replaces the names of a host's specs by their sequence numbers.
 func (w *hostWatch) numberSpecs(text string) string {
 	return specs.ReplaceAllStringFunc(text, func(found string) string {
 		if !slices.Contains(w.specs, found) {
@@ -141,7 +142,8 @@ func (w *hostWatch) numberSpecs(text string) string {
 	})
 }
 
-// apiBoundaries are after a request that changed something in the API; none for reads, events and mere progress.
+// apiBoundaries returns the boundaries after a request that changed the API, none for reads, events and mere
+// progress.
 func apiBoundaries(request *http.Request, gate bool) []string {
 	kind := regexp.MustCompile(`/(windowsinstances|nodes|certificatesigningrequests)(/[^/]+)?(/[a-z]+)?$`).FindStringSubmatch(request.URL.Path)
 	if gate && request.Method == http.MethodPut && strings.HasSuffix(request.URL.Path,
@@ -162,7 +164,7 @@ func apiBoundaries(request *http.Request, gate bool) []string {
 	return labels
 }
 
-// patched returns the parts of an object that a patch sets, as far as each configuration must set them.
+// patched returns the parts of an object that a patch sets, limited to the parts that each configuration must set.
 func patched(request *http.Request) []string {
 	if request.GetBody == nil {
 		return []string{""}
@@ -202,7 +204,7 @@ func patched(request *http.Request) []string {
 	add("status.specDigest", patch.Status.SpecDigest != nil)
 	add("status.failedChange", patch.Status.FailedChange != nil)
 	add("status.requestedReboot", patch.Status.RequestedReboot != nil)
-	// What a job has learned is written with these.
+	// The results of a job are written with these.
 	add("status.host", patch.Status.Host != nil)
 	add("status.certificates", patch.Status.Certificates != nil)
 	add("status.restartStartedAt", patch.Status.RestartStartedAt != nil)

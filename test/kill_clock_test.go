@@ -7,14 +7,14 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// How fast time passes for operators and hosts: retries that take seconds are not waited for.
+// Speed of the clock for operators and hosts, so that retries after seconds cost no real time.
 const (
 	tick     = 50 * time.Millisecond
 	fastStep = 500 * time.Millisecond
 	slowStep = 100 * time.Millisecond
 )
 
-// fastClock returns a clock that runs until the test ends, less fast while slow says so.
+// fastClock returns a clock that runs until the test ends, at a lower speed while slow returns true.
 func fastClock(t *testing.T, slow func() bool) *clocktesting.FakeClock {
 	clock := clocktesting.NewFakeClock(time.Now())
 	ended, stopped := make(chan struct{}), make(chan struct{})

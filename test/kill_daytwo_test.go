@@ -25,19 +25,19 @@ import (
 // dayTwo is a fleet that is upgraded and restarted under kills.
 type dayTwo struct {
 	*reaper
-	next  rig.Release       // what the nodes are of in the end
+	next  rig.Release       // desired release of the nodes in the end
 	names []string          // the hosts under kills
-	spare []string          // hosts that are upgraded under kills if boundaries are left after the others
-	ended map[string]string // the boot id of a host that is to be restarted
-	// failed is when the change failed last of the node that is brought back.
+	spare []string          // hosts that are upgraded under kills if boundaries are left
+	ended map[string]string // last boot ID of a host with a requested restart
+	// failed is the time of the last failed change of the node that is rolled back.
 	failed metav1.Time
-	// done waits until what is done under kills is done.
+	// done waits until the operation under kills is complete.
 	done func(ctx context.Context, names ...string) error
 }
 
-// The operator dies at every boundary of an upgrade in place, and of a restart that was asked for, and another takes
-// over: each node is in service in the end, with nothing that is held for it, and each host was restarted as often as
-// was asked for. R-107
+// The operator is killed at every boundary of an in-place upgrade and of a requested restart, and then replaced. In
+// the end, each node is in service, no slot is held for it, and each host was restarted as often as requested.
+//
 func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *testing.T) {
 	controlPlane := besides(t)
 	k := newReaper(t)
@@ -73,14 +73,14 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 		d.pause(false, names...)
 	}, d.names, d.spare[:1], d.spare[1:])
 	restart := k.learn(func() { d.askForRestart(reference); d.await(reference) })
-	// After a boot the agent's service brings the node up by itself: what is left for the operator's verb differs from
-	// time to time.
+	// After a boot, the agent's service starts the node without the operator. The remaining work of the operator's
+	// command varies.
 	maps.DeleteFunc(restart, func(label string, _ bool) bool {
 		return ofCertificates(label) || strings.Contains(label, "agent: apply")
 	})
 	d.kills("restart", restart, 15, 1, d.askForRestart, d.names, d.names, d.names)
 
-	// Others do not follow a node that has failed: it is always the same that fails.
+	// The upgrade stops at a failed node, so only this node fails.
 	d.pause(true, d.names...)
 	d.pause(true, d.spare...)
 	k.release = &bad
@@ -97,8 +97,8 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 // restart by chance: the clock is fast. The installation has these boundaries every time.
 func ofCertificates(label string) bool { return strings.Contains(label, "certificatesigningrequests") }
 
-// threeReleases returns a release of the operator, the next with other programs, and one whose kubelet ends as soon as
-// it is started.
+// threeReleases returns a release of the operator, the next release with different programs, and a bad release with
+// a kubelet that exits right after its start.
 func threeReleases(t *testing.T) (first, next, bad rig.Release) {
 	t.Helper()
 	var earlier []*payload.Payload
@@ -106,7 +106,7 @@ func threeReleases(t *testing.T) (first, next, bad rig.Release) {
 	for i, kubelet := range slices.Sorted(maps.Keys(releases)) {
 		options := labpayload.Options{SizePercent: 10, Versions: map[string]string{"kubelet": kubelet}, Earlier: earlier}
 		if i == 0 {
-			options.SizePercent = 20 // all its programs are others than the next release's
+			options.SizePercent = 20 // all programs differ from the next release
 		}
 		if i == 2 {
 			options.Defects = map[string]labpayload.Defect{"kubelet": labpayload.DefectExits}
@@ -121,7 +121,8 @@ func threeReleases(t *testing.T) (first, next, bad rig.Release) {
 	return first, next, bad
 }
 
-// allAtOnce has the gate let all nodes through, and give none up while it stands at a boundary.
+// allAtOnce creates a disruption policy that admits all nodes and does not time out while a node waits at a
+// boundary.
 func (k *reaper) allAtOnce() {
 	k.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: k.rig.Namespace(),
@@ -134,7 +135,7 @@ func (k *reaper) allAtOnce() {
 	}
 }
 
-// pause pauses the instances of hosts, or lets them go on.
+// pause pauses or resumes the instances of hosts.
 func (d *dayTwo) pause(paused bool, names ...string) {
 	d.Helper()
 	for _, name := range names {
@@ -163,9 +164,9 @@ func (d *dayTwo) askForRestart(names ...string) {
 	}
 }
 
-// kills has the work begun and done under kills at the boundaries, of which there are to be so many at least: for the
-// first group of hosts, and for the next ones while boundaries are left that nobody was killed at, as everybody was
-// past them when an operator died elsewhere. Each host is to be restarted so often by it.
+// kills runs an operation under kills and checks that at least atLeast boundaries were visited. It continues with
+// the next group of hosts while boundaries are unused, because all hosts were past them when an operator was killed
+// elsewhere. The operation must restart each host exactly restarts times.
 func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, begin func(names ...string),
 	groups ...[]string) {
 	d.Helper()
@@ -176,8 +177,8 @@ func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, beg
 		}
 	}
 	if what == "way back" {
-		// The agent's service on the host does some of the steps while nobody runs the verb: it keeps the host as it was told
-		// last.
+		// Between commands, the agent's service on the host performs some of the steps, because it maintains the
+		// last applied configuration.
 		maps.DeleteFunc(table, func(label string, used bool) bool {
 			return !used && strings.Contains(label, "agent: rollback")
 		})
@@ -206,7 +207,7 @@ func (d *dayTwo) killsAmong(what string, table boundaries, restarts int, begin f
 	}
 }
 
-// await is inService, for a node that nobody disturbs.
+// await waits for done without kills.
 func (d *dayTwo) await(names ...string) {
 	d.Helper()
 	ctx, cancel := context.WithTimeout(d.Context(), limit)
@@ -216,7 +217,7 @@ func (d *dayTwo) await(names ...string) {
 	}
 }
 
-// retry has the change of a host tried again that has failed.
+// retry requests a retry of the failed change of a host.
 func (d *dayTwo) retry(names ...string) {
 	d.Helper()
 	name := names[0]
@@ -232,7 +233,7 @@ func (d *dayTwo) retry(names ...string) {
 	}
 }
 
-// inServiceAsBefore waits until the node was brought back after its change has failed (again).
+// inServiceAsBefore waits until the node is rolled back after its change has failed (again).
 func (d *dayTwo) inServiceAsBefore(ctx context.Context, names ...string) error {
 	err := d.rig.WaitForInstance(ctx, d.rig.Host(names[0]), "to be brought back", func(i *v1alpha1.WindowsInstance) bool {
 		failed := i.Status.FailedChange
@@ -245,8 +246,8 @@ func (d *dayTwo) inServiceAsBefore(ctx context.Context, names ...string) error {
 	return d.takePods(ctx, names...)
 }
 
-// inService waits until nodes are of the next release and take pods, nothing more is asked of them, and nothing is held
-// or noted for them.
+// inService waits until nodes of the next release are schedulable, with no pending request, held slot or recorded
+// failure.
 func (d *dayTwo) inService(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		h := d.rig.Host(name)
@@ -261,7 +262,7 @@ func (d *dayTwo) inService(ctx context.Context, names ...string) error {
 	return d.takePods(ctx, names...)
 }
 
-// takePods waits until nodes take pods with the release that they are to be of, and nothing is held for them.
+// takePods waits until nodes with the desired release are schedulable and hold no slot.
 func (d *dayTwo) takePods(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		h := d.rig.Host(name)

@@ -17,13 +17,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// sightings are the identities that were ever seen in the API, by whose they are: a host has one of each.
+// sightings records the identities that were ever seen in the API, keyed by owner. Each owner must have exactly one
+// identity.
 type sightings struct {
 	mu   sync.Mutex
 	seen map[string]map[string]bool
 }
 
-// observe follows the API until the test ends.
+// observe records the identities in the API until the test ends.
 func observe(t *testing.T, r *rig.Rig) *sightings {
 	s := &sightings{seen: map[string]map[string]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,7 +70,7 @@ func (s *sightings) add(whose, identity string) {
 	s.seen[whose][identity] = true
 }
 
-// unique checks that nothing was made twice.
+// unique checks that no identity was created twice.
 func (s *sightings) unique(t *testing.T, atLeast int) {
 	t.Helper()
 	s.mu.Lock()
@@ -84,11 +85,11 @@ func (s *sightings) unique(t *testing.T, atLeast int) {
 	}
 }
 
-// testEndpoint is made and removed by each verification, as often as that runs.
+// testEndpoint is created and removed by each verification, however often that runs.
 const testEndpoint = "wmco-check"
 
-// once returns the entries of a host's journal that must be as many as on a host that nobody disturbed: restarts, keys,
-// services made and started.
+// once counts the journal entries of a host that must be as many as on an undisturbed host: restarts, keys,
+// services configured and started.
 func once(h *rig.Host) map[string]int {
 	counts := map[string]int{}
 	for _, e := range h.Machine().Journal().Entries(nil) {
@@ -125,7 +126,7 @@ func sentTwice(h *rig.Host) []string {
 	return slices.Sorted(maps.Keys(arrived))
 }
 
-// configuredOnce checks that a host which was configured under kills shows no step done twice that must not be.
+// configuredOnce checks that a host configured under kills did not repeat a step that must run once.
 func configuredOnce(t *testing.T, undisturbed map[string]int, h *rig.Host) {
 	t.Helper()
 	counts := once(h)

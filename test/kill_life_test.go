@@ -11,9 +11,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// life is one operator's.
+// life is the lifetime of one operator process.
 type life struct {
-	over     chan struct{} // closed at the kill: from then on nothing that it does reaches anybody
+	over     chan struct{} // closed at the kill; later actions of the operator have no effect
 	operator *rig.Operator
 }
 
@@ -58,7 +58,7 @@ func (k *reaper) start() {
 	k.lives++
 }
 
-// watchOf is what follows the host whose SSH server is dialed, from now on; nil for other ports.
+// watchOf returns the watch of the host with the dialed SSH server, or nil for other ports.
 func (k *reaper) watchOf(address string) *hostWatch {
 	ip, port, err := net.SplitHostPort(address)
 	if err != nil || port != "22" {
@@ -71,14 +71,15 @@ func (k *reaper) watchOf(address string) *hostWatch {
 	return w
 }
 
-// mortalAPI is the way to the API server.
+// mortalAPI is the operator's transport to the API server.
 type mortalAPI struct {
 	*reaper
 	life *life
 	next http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper. The operator dies after a change was made and before it knows.
+// RoundTrip implements http.RoundTripper. The operator is killed after a change was made and before it reads the
+// response.
 func (a *mortalAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 	if a.life.ended() {
 		return nil, errStruck
@@ -88,7 +89,7 @@ func (a *mortalAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if !a.agentsOnly && a.stand(a.life, request.URL.Path, apiBoundaries(request, a.gate)...) || a.life.ended() {
-		_ = response.Body.Close() // nobody reads it
+		_ = response.Body.Close() // the body is not used
 		return nil, errStruck
 	}
 	return response, nil
@@ -102,7 +103,7 @@ type mortalConn struct {
 	watch  *hostWatch
 }
 
-// Read implements net.Conn. The operator dies after the host did something and before it knows.
+// Read implements net.Conn. The operator is killed after an action of the host and before it reads the result.
 func (c *mortalConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.life.ended() {

@@ -16,29 +16,29 @@ import (
 
 var errStruck = errors.New("killed by the test")
 
-// reaper kills operators. Hosts that come to a boundary that nobody was killed at yet stand still there, until no other
-// comes; then the operator dies under all of them at once, and another takes its place.
+// reaper kills operators. A host that reaches an unused boundary waits there until no more hosts arrive. Then the
+// operator is killed at all these boundaries at once and replaced by another operator.
 type reaper struct {
 	*testing.T
 	rig        *rig.Rig
-	agentsOnly bool                  // verbs are killed, and the operator lives
-	gate       bool                  // what is written of disturbed nodes is a boundary too
-	release    *rig.Release          // of the operators from now on; nil: the rig's own
+	agentsOnly bool                  // agent commands are killed, not the operator
+	gate       bool                  // the status write of the disruption policy is a boundary, too
+	release    *rig.Release          // release of the next operators; nil: the rig's own
 	watches    map[string]*hostWatch // by the IP address of the host
 
 	mu       sync.Mutex
 	table    boundaries
-	learning bool // boundaries are entered into the table, and nobody is killed
+	learning bool // boundaries are entered into the table, without kills
 	life     *life
-	standing map[string]bool // hosts and requests that stand at a boundary
+	standing map[string]bool // hosts and requests that wait at a boundary
 	arrived  chan struct{}
 	lives    int
 }
 
-// boundaries are known by their names; true are those that somebody was killed at.
+// boundaries maps the name of each boundary to true if an operator or an agent was killed there.
 type boundaries map[string]bool
 
-// left returns the boundaries that nobody was killed at. Nobody may be at work meanwhile.
+// left returns the unused boundaries. No operator may run meanwhile.
 func (b boundaries) left() []string {
 	var labels []string
 	for label, used := range b {
@@ -54,8 +54,8 @@ func newReaper(t *testing.T) *reaper {
 	return &reaper{T: t, standing: map[string]bool{}, arrived: make(chan struct{}, 1), watches: map[string]*hostWatch{}}
 }
 
-// attach has the agent of a host stand still at boundaries. Where verbs die with their sessions, the kill comes exactly
-// there; where they live on, the agent goes on alone.
+// attach makes the agent of a host wait at boundaries. If agent commands end with their session, the kill hits
+// exactly at the boundary. Otherwise the agent continues alone.
 func (k *reaper) attach(r *rig.Rig, h *rig.Host) {
 	k.rig = r
 	k.mu.Lock()
@@ -83,7 +83,7 @@ func (k *reaper) attach(r *rig.Rig, h *rig.Host) {
 	})
 }
 
-// killAgent ends a verb before an operation, if none was ended there yet.
+// killAgent kills an agent command before an operation, if no command was killed at this boundary yet.
 func (k *reaper) killAgent(o fake.Operation, who, label string) error {
 	k.mu.Lock()
 	used, known := k.table[label]
@@ -103,13 +103,13 @@ func (k *reaper) killAgent(o fake.Operation, who, label string) error {
 	return errStruck
 }
 
-// survives reports whether verbs of the host live on without their session: some hosts' do.
+// survives reports whether agent commands of the host survive the end of their session, as on some hosts.
 func survives(h *rig.Host) bool {
 	return h.Options.Name == "instance-4" || h.Options.Name == "instance-7"
 }
 
-// stand stands at the first boundary that is not used up, until the operator dies; without one it returns false at
-// once. A nil life is the present one.
+// stand waits at the first unused boundary until the operator is killed. If all boundaries are used, it returns
+// false at once. A nil life means the current life.
 func (k *reaper) stand(l *life, who string, labels ...string) bool {
 	k.mu.Lock()
 	if l == nil {
@@ -140,11 +140,11 @@ func (k *reaper) stand(l *life, who string, labels ...string) bool {
 	return true
 }
 
-// quiet is how long nobody has come to a boundary when the operator is killed, if not all hosts that are at work stand
-// at one.
+// quiet is the time without a new arrival at a boundary before the operator is killed, if not all busy hosts wait
+// at a boundary.
 const quiet = 2 * time.Second
 
-// run kills operators wherever a host stands until done is closed.
+// run kills operators whenever a host waits at a boundary, until done is closed.
 func (k *reaper) run(done <-chan struct{}) {
 	for {
 		select {
@@ -167,7 +167,7 @@ func (k *reaper) run(done <-chan struct{}) {
 	}
 }
 
-// allStand reports whether nobody is at work any more.
+// allStand reports whether all busy hosts wait at a boundary.
 func (k *reaper) allStand() bool {
 	var instances v1alpha1.WindowsInstanceList
 	if err := k.rig.Client.List(k.Context(), &instances); err != nil {
@@ -191,10 +191,10 @@ func (k *reaper) strike() {
 	k.standing = map[string]bool{}
 	close(l.over)
 	k.mu.Unlock()
-	go l.operator.Kill() // what is left of it goes on into nothing, and is not waited for
+	go l.operator.Kill() // the rest of the operator has no effect and is not awaited
 }
 
-// end lets nobody stand any longer.
+// end releases all waiting hosts.
 func (k *reaper) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -203,14 +203,14 @@ func (k *reaper) end() {
 	}
 }
 
-// occupied reports whether somebody stands at a boundary, and must not run into a limit there.
+// occupied reports whether a host or a request waits at a boundary and must not exceed a limit there.
 func (k *reaper) occupied() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.standing) > 0
 }
 
-// learn returns the boundaries that an undisturbed operator comes to while it does the work.
+// learn returns the boundaries that an undisturbed operator reaches during the work.
 func (k *reaper) learn(work func()) boundaries {
 	k.Helper()
 	table := boundaries{}
@@ -224,7 +224,7 @@ func (k *reaper) learn(work func()) boundaries {
 	return table
 }
 
-// use takes the boundaries to kill at, or to learn.
+// use sets the boundaries to kill at or to learn.
 func (k *reaper) use(table boundaries, learning bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -247,7 +247,7 @@ func (k *reaper) runUntil(table boundaries, work func(context.Context) error) {
 	k.run(done)
 	k.Logf("after %s", time.Since(began).Round(time.Second))
 	k.use(nil, false)
-	if k.occupied() { // by a host that was done before anyone came to kill
+	if k.occupied() { // by a host that had finished before the kill
 		k.strike()
 		k.start()
 	}
@@ -256,7 +256,7 @@ func (k *reaper) runUntil(table boundaries, work func(context.Context) error) {
 	}
 }
 
-// visited checks that there are as many boundaries as there must be, and that somebody was killed at each.
+// visited checks that the table has at least atLeast boundaries and that each was used for a kill.
 func (k *reaper) visited(what string, table boundaries, atLeast int) {
 	k.Helper()
 	if len(table) < atLeast {

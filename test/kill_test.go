@@ -12,20 +12,20 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// killLimit is how long a test waits until all hosts are through their kills.
+// killLimit is the maximum time until all hosts are through their kills.
 const killLimit = 10 * time.Minute
 
-// fewest are the boundaries that there must be at least: fewer mean that the test no longer sees them.
+// fewest contains the minimum numbers of boundaries. With fewer boundaries, the test no longer detects them.
 type fewest struct{ configuration, removal int }
 
-// The operator dies at every boundary between two steps of a first configuration, and of a removal, and another takes
-// over.
+// The operator is killed at every boundary between two steps of a first configuration and of a removal, and then
+// replaced.
 func TestAnOperatorKilledAtAnyStepIsReplacedWithoutHarm(t *testing.T) {
 	killedAtAnyStep(t, besides(t), newReaper(t), 10, fewest{configuration: 130, removal: 40})
 }
 
-// The agent dies before every change that it makes during a first configuration and a removal, and the operator runs it
-// again.
+// The agent is killed before each of its changes during a first configuration and a removal, and the operator runs
+// it again.
 func TestAnAgentKilledAtAnyStepIsRunAgainWithoutHarm(t *testing.T) {
 	controlPlane := besides(t)
 	k := newReaper(t)
@@ -33,15 +33,15 @@ func TestAnAgentKilledAtAnyStepIsRunAgainWithoutHarm(t *testing.T) {
 	killedAtAnyStep(t, controlPlane, k, 14, fewest{configuration: 90, removal: 25})
 }
 
-// killedAtAnyStep has hosts configured and given back under kills: each becomes Ready, nothing is done twice that must
-// not be, and in the end each is as it was.
+// killedAtAnyStep configures and restores hosts under kills. Each host becomes Ready, no step that must run once is
+// repeated, and in the end each host is restored to its original state.
 func killedAtAnyStep(t *testing.T, controlPlane *cluster.Cluster, k *reaper, hosts int, atLeast fewest) {
 	r := installed(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1 + hosts), Clock: fastClock(t, k.occupied)})
 	t.Cleanup(k.end)
 	for _, h := range r.Hosts() {
 		k.attach(r, h)
 	}
-	k.allAtOnce() // else they are given back one after the other
+	k.allAtOnce() // otherwise hosts are restored one after the other
 	reference, group := r.Hosts()[0], r.Hosts()[1:]
 	c := &killCycle{reaper: k}
 	c.configuration = k.learn(func() {
@@ -63,7 +63,7 @@ func killedAtAnyStep(t *testing.T, controlPlane *cluster.Cluster, k *reaper, hos
 		if len(c.configuration.left())+len(c.removal.left()) == 0 {
 			break
 		}
-		// Every host was past a boundary when an operator died elsewhere: another one comes by.
+		// Every host was past a boundary when an operator was killed elsewhere: add another host.
 		h, err := r.AddHost(t.Context(), rig.HostOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -76,17 +76,17 @@ func killedAtAnyStep(t *testing.T, controlPlane *cluster.Cluster, k *reaper, hos
 	seen.unique(t, 4*hosts)
 }
 
-// spares is how many more hosts go the whole way if boundaries are left after the first ones.
+// spares is the maximum number of additional hosts if boundaries are left after the first hosts.
 const spares = 4
 
-// killCycle is the life of hosts as nodes, under kills.
+// killCycle configures and restores hosts under kills.
 type killCycle struct {
 	*reaper
 	configuration, removal boundaries
 	undisturbed            map[string]int // see once
 }
 
-// run configures hosts and gives them back.
+// run configures hosts and restores them.
 func (c *killCycle) run(hosts []*rig.Host) {
 	c.Helper()
 	before := map[string]fake.Snapshot{}
@@ -127,7 +127,7 @@ func (c *killCycle) run(hosts []*rig.Host) {
 	}
 }
 
-// ownFiles puts something of the host's owner where the node will be.
+// ownFiles writes a file of the host's owner into the node's directory.
 func ownFiles(t *testing.T, h *rig.Host) {
 	t.Helper()
 	drive := h.Machine().Drive()

@@ -1,5 +1,5 @@
-// Package test proves what the operator promises, end to end: the real control plane with RBAC on, the rights that
-// deploy/ gives, the real agent for Windows, and simulated hosts behind real SSH servers.
+// Package test verifies the guarantees of the operator end to end. It uses the real control plane with RBAC
+// enabled, the RBAC rules of deploy/, the real agent for Windows, and simulated hosts behind real SSH servers.
 package test
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// asOpenShift are the options of the control planes that most tests have.
+// asOpenShift contains the options of most tests' control planes.
 var asOpenShift = cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true}
 
-// controlPlanes are those that no test has. Each starts when a test first takes it.
+// controlPlanes holds the unused control planes. Each starts at its first use by a test.
 var controlPlanes = make(chan *clustertest.Shared, 3)
 
 func init() {
@@ -28,10 +28,10 @@ func init() {
 	}
 }
 
-// agentPath is the agent, as make has built it.
+// agentPath is the path of the agent that make builds.
 const agentPath = "../build/wicd.exe"
 
-// files are the payload with the real agent in it.
+// files provides the payload with the real agent.
 var files = rigtest.NewPayload(agentPath, payload.Options{SizePercent: 25})
 
 func TestMain(m *testing.M) {
@@ -44,16 +44,16 @@ func TestMain(m *testing.M) {
 
 const limit = rigtest.Patience
 
-// besides lets a test run beside others that call it, and gives it a control plane that it has for itself until it ends.
-// A test that makes a clock calls it before: until then, it may wait.
+// besides runs a test in parallel with other callers and returns a control plane that the test owns until its end.
+// Tests that create a clock call besides first, because the call may wait.
 func besides(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	t.Parallel()
 	return alone(t)
 }
 
-// alone is besides for a test beside which no other may run: it reads metrics, which all operators of a process share, or
-// counts requests, of which a busy process makes more.
+// alone is like besides, for a test that must not run in parallel with others. Such a test reads metrics, which all
+// operators of a process share, or counts requests, which increase in a busy process.
 func alone(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	taken := <-controlPlanes
@@ -61,7 +61,7 @@ func alone(t *testing.T) *cluster.Cluster {
 	return taken.Cluster(t)
 }
 
-// besidesAs is besides with a control plane that has other options, and goes with the test.
+// besidesAs is like besides, with a control plane that has other options and ends with the test.
 func besidesAs(t *testing.T, options cluster.Options) *cluster.Cluster {
 	t.Helper()
 	t.Parallel()
@@ -77,7 +77,7 @@ func besidesAs(t *testing.T, options cluster.Options) *cluster.Cluster {
 	return c
 }
 
-// start boots a lab with these hosts, beside other tests if no control plane is given.
+// start boots a lab with these hosts, in parallel with other tests if no control plane is given.
 func start(t *testing.T, options rig.Options) *rig.Rig {
 	t.Helper()
 	if options.Cluster == nil {
@@ -89,7 +89,7 @@ func start(t *testing.T, options rig.Options) *rig.Rig {
 	return rigtest.Boot(t, options)
 }
 
-// installed boots a lab and installs the operator with its key, but does not run it.
+// installed boots a lab and installs the operator with its key, without running the operator.
 func installed(t *testing.T, options rig.Options) *rig.Rig {
 	t.Helper()
 	r := start(t, options)
@@ -107,7 +107,7 @@ func run(t *testing.T, r *rig.Rig) *rig.Operator {
 	return o
 }
 
-// list writes hosts into windows-instances, all when none is named.
+// list writes hosts into windows-instances, or all hosts when none is named.
 func list(t *testing.T, r *rig.Rig, names ...string) {
 	t.Helper()
 	if err := r.ListHosts(t.Context(), names...); err != nil {
@@ -115,7 +115,7 @@ func list(t *testing.T, r *rig.Rig, names ...string) {
 	}
 }
 
-// ready waits until hosts are Ready, all when none is named.
+// ready waits until hosts are Ready, or all hosts when none is named.
 func ready(t *testing.T, r *rig.Rig, names ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -125,7 +125,6 @@ func ready(t *testing.T, r *rig.Rig, names ...string) {
 	}
 }
 
-// node reads a Node.
 func node(t *testing.T, r *rig.Rig, name string) *corev1.Node {
 	t.Helper()
 	n := &corev1.Node{}

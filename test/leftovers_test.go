@@ -20,12 +20,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// objectsOf returns all objects of the cluster by their names, but events, which end by themselves, each with who wrote
-// it when. It checks that none has a finalizer of ours.
+// objectsOf returns all objects of the cluster by name, with the writers and the times of the writes. Events are
+// excluded, because they expire. It checks that no object has a finalizer of the operator.
 func objectsOf(t *testing.T, r *rig.Rig) map[string]string {
 	t.Helper()
 	config := rest.CopyConfig(r.Config)
-	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // of kinds that are going out of use
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // of deprecated kinds
 	kinds, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerPreferredResources()
 	must(t, err)
 	all := map[string]string{}
@@ -52,7 +52,7 @@ func objectsOf(t *testing.T, r *rig.Rig) map[string]string {
 	return all
 }
 
-// history says since when there is an object, and who wrote it when.
+// history returns the creation time of an object, and the writer and time of each write.
 func history(object *unstructured.Unstructured) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "made at %s", object.GetCreationTimestamp().Format(time.TimeOnly))
@@ -65,8 +65,8 @@ func history(object *unstructured.Unstructured) string {
 	return b.String()
 }
 
-// expectLeft waits until what there is more than before is what a table of docs/uninstall.md lists: the garbage
-// collector takes its time.
+// expectLeft waits until the additional objects match a table of docs/uninstall.md, because garbage collection
+// takes time.
 func expectLeft(t *testing.T, r *rig.Rig, before map[string]string, heading string) {
 	t.Helper()
 	rows := tableOf(t, "../docs/uninstall.md", heading)
@@ -79,7 +79,7 @@ func expectLeft(t *testing.T, r *rig.Rig, before map[string]string, heading stri
 	t.Errorf("what is left is not what docs/uninstall.md lists below %q:\n%s", heading, strings.Join(differences, "\n"))
 }
 
-// differencesLeft returns the differences between what there is more than before and what rows list, a line each.
+// differencesLeft returns the differences between the additional objects and the rows, one per line.
 func differencesLeft(rows []*regexp.Regexp, before, after map[string]string) []string {
 	var differences []string
 	used := map[string]bool{}
@@ -107,8 +107,8 @@ func differencesLeft(rows []*regexp.Regexp, before, after map[string]string) []s
 	return differences
 }
 
-// tableOf returns the first three cells of the rows of the table below a heading, kind, namespace and name, as patterns
-// for objects. `<…>` is any text.
+// tableOf returns the first three cells (kind, namespace and name) of each row in the table below a heading, as
+// patterns for objects. `<…>` is any text.
 func tableOf(t *testing.T, path, heading string) []*regexp.Regexp {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// lingering is what a host was told between each restart that it accepted and the boot after it, verb by verb.
+// lingering returns the agent commands that a host received between each accepted restart and the boot after it.
 func lingering(journal *fake.Journal) (told [][]string) {
 	waits := false
 	for _, e := range journal.Entries(nil) {
@@ -31,9 +31,9 @@ func lingering(journal *fake.Journal) (told [][]string) {
 	return told
 }
 
-// Windows accepts a restart and works on for a while, its SSH server too.
+// after accepting a restart, Windows and its SSH server continue for a while.
 func TestAHostThatAnswersAfterItHasAcceptedARestartIsOnlyLookedAt(t *testing.T) {
-	// Long enough for a look also on a machine that is busy with other tests.
+	// This is long enough for an inspection, even on a machine that is busy with other tests.
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{ShutdownDelay: 8 * time.Second, RebootDuration: time.Second}}})
 	journal := r.Host("instance-1").Machine().Journal()
 	run(t, r)

@@ -20,11 +20,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// scraped are the nodes in the EndpointSlices of the exporters, as a watch of them shows.
+// scraped records the nodes in the EndpointSlices of the exporters, as reported by a watch.
 type scraped struct {
 	mu     sync.Mutex
 	slices map[string][]string
-	// seen are all states that there were, each as names with a space between.
+	// seen contains all observed states, each as node names separated by spaces.
 	seen []string
 }
 
@@ -59,7 +59,7 @@ func (s *scraped) take(change watch.EventType, slice *discoveryv1.EndpointSlice)
 	s.seen = append(s.seen, s.now())
 }
 
-// now returns the nodes that are listed. The caller has the lock.
+// now returns the listed nodes. The caller holds the lock.
 func (s *scraped) now() string {
 	var nodes []string
 	for _, names := range s.slices {
@@ -69,14 +69,14 @@ func (s *scraped) now() string {
 	return strings.Join(nodes, " ")
 }
 
-// since returns the states from a moment on, and the moment.
+// since returns the states after a moment, and the new moment.
 func (s *scraped) since(moment int) ([]string, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.seen[moment:]), len(s.seen)
 }
 
-// becomes waits until the listed nodes are these.
+// becomes waits until the listed nodes are the given nodes.
 func (s *scraped) becomes(t *testing.T, r *rig.Rig, nodes string) {
 	t.Helper()
 	awaited(t, r, "the nodes that are scraped to be ["+nodes+"]", &corev1.Node{},

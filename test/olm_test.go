@@ -19,13 +19,13 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// lifecycleManager is an administrator of a cluster with lab/olm's player in it.
+// lifecycleManager is an administrator of a cluster where lab/olm simulates OLM.
 type lifecycleManager struct {
 	*testing.T
 	rig    *rig.Rig
 	bundle *olm.Bundle
 	player *olm.Player
-	client client.Client // which knows OLM's kinds
+	client client.Client // has OLM's kinds in its scheme
 }
 
 const (
@@ -35,8 +35,8 @@ const (
 	catalogImage    = "registry.example.com/catalog:v1"
 )
 
-// newLifecycleManager reads bundle and catalog, and gives the cluster OLM's kinds and the catalog that the guide's
-// Subscription names.
+// newLifecycleManager reads bundle and catalog, and adds OLM's kinds and the catalog of the guide's Subscription to
+// the cluster.
 func newLifecycleManager(t *testing.T, r *rig.Rig) *lifecycleManager {
 	t.Helper()
 	bundle, err := olm.Read(bundleManifests)
@@ -76,7 +76,7 @@ func (m *lifecycleManager) catalogSource(name, image string) {
 	}))
 }
 
-// subscribe makes the objects of the guide for a namespace, with a change of each.
+// subscribe creates the objects of the guide for a namespace, each modified by change.
 func (m *lifecycleManager) subscribe(namespace string, change func(*unstructured.Unstructured)) {
 	m.Helper()
 	for _, name := range []string{"wmco-namespace.yaml", "wmco-og.yaml", "wmco-sub.yaml"} {
@@ -95,7 +95,7 @@ func (m *lifecycleManager) subscribe(namespace string, change func(*unstructured
 	}
 }
 
-// until has OLM work until something holds.
+// until runs OLM until the condition holds.
 func (m *lifecycleManager) until(namespace, what string, holds func(ctx context.Context) (bool, error)) {
 	m.Helper()
 	eventually(m.T, what, func(ctx context.Context) (bool, error) {
@@ -106,7 +106,7 @@ func (m *lifecycleManager) until(namespace, what string, holds func(ctx context.
 	})
 }
 
-// phase returns phase and reason of a release; "" if there is none.
+// phase returns phase and reason of a release, or "" if the release does not exist.
 func (m *lifecycleManager) phase(ctx context.Context, namespace, name string) (string, error) {
 	csv := &v1alpha1.ClusterServiceVersion{}
 	err := m.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, csv)
@@ -116,7 +116,7 @@ func (m *lifecycleManager) phase(ctx context.Context, namespace, name string) (s
 	return string(csv.Status.Phase) + " " + string(csv.Status.Reason), nil
 }
 
-// becomes has OLM work until a release has a phase.
+// becomes runs OLM until a release has a phase.
 func (m *lifecycleManager) becomes(namespace, release, phase string) {
 	m.Helper()
 	m.until(namespace, release+" is "+phase, func(ctx context.Context) (bool, error) {
@@ -127,13 +127,13 @@ func (m *lifecycleManager) becomes(namespace, release, phase string) {
 
 const succeeded = "Succeeded InstallSucceeded"
 
-// install subscribes to the operator as the guide says, and lets OLM work.
+// install subscribes to the operator according to the guide, and runs OLM.
 func (m *lifecycleManager) install(namespace string) {
 	m.Helper()
 	ctx := m.Context()
 	m.subscribe(namespace, func(*unstructured.Unstructured) {})
 	m.becomes(namespace, m.bundle.Version.Name, succeeded)
-	// No node of the lab runs its pod; that it is made, and made again, is enough.
+	// No node of the lab runs the pod. Its creation and recreation are enough.
 	deployment := m.deployment(namespace)
 	must(m.T, m.rig.Client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json",
 		[]byte(`{"spec":{"replicas":1}}`))))
@@ -145,7 +145,7 @@ func (m *lifecycleManager) install(namespace string) {
 	must(m.T, m.rig.CreateKey(ctx))
 }
 
-// objects are what OLM makes of the ClusterServiceVersion.
+// objects returns the objects that OLM creates for the ClusterServiceVersion.
 func (m *lifecycleManager) objects(namespace string) []*unstructured.Unstructured {
 	m.Helper()
 	objects, err := m.bundle.Objects(namespace)
@@ -161,7 +161,7 @@ func (m *lifecycleManager) deployment(namespace string) *unstructured.Unstructur
 	return deployment
 }
 
-// run starts the operator, in the place of the pod that no node of the lab runs.
+// run starts the operator instead of the pod, which no node of the lab runs.
 func (m *lifecycleManager) run() *rig.Operator {
 	m.Helper()
 	o, err := m.rig.RunOperator(func(c *operator.Config) { c.OperatorCondition = m.bundle.Version.Name })
@@ -169,8 +169,8 @@ func (m *lifecycleManager) run() *rig.Operator {
 	return o
 }
 
-// uninstall deletes the Subscription and the ClusterServiceVersion, as the console's button does. The garbage collector
-// and OLM take away the rest, and the operator ends.
+// uninstall deletes the Subscription and the ClusterServiceVersion, as the console's button does. The garbage
+// collector and OLM delete the other objects, and the operator ends.
 func (m *lifecycleManager) uninstall(namespace string, running *rig.Operator) {
 	m.Helper()
 	ctx := m.Context()

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// gone waits until the instance of a host is gone.
+// gone waits until the instance of a host no longer exists.
 func gone(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -30,7 +30,7 @@ func gone(t *testing.T, r *rig.Rig, name string) {
 	}
 }
 
-// nothingLeft checks that the cluster holds nothing of a node any more.
+// nothingLeft checks that no object of a node is left in the cluster.
 func nothingLeft(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	if err := r.Client.Get(t.Context(), keyOf("", name), &corev1.Node{}); !apierrors.IsNotFound(err) {
@@ -134,7 +134,7 @@ func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node(t, r, "instance-1") // stays until an administrator decides
+	node(t, r, "instance-1") // kept until an administrator decides
 
 	instance, err := r.Instance(t.Context(), "instance-1")
 	if err != nil {
@@ -172,8 +172,8 @@ func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
 	}
 }
 
-// Somebody has changed the user of an entry by mistake, and then removed the entry. The host is reached again once it is
-// listed with the right user, as the instance says.
+// An administrator has changed the user of an entry by mistake and then removed the entry. The host is reachable
+// again once it is listed with the correct user, as the instance reports.
 func TestAnEntryIsRemovedWithAWrongUser(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
 	before := r.Host("instance-1").Machine().Snapshot()
@@ -200,8 +200,8 @@ func TestAnEntryIsRemovedWithAWrongUser(t *testing.T) {
 	}
 }
 
-// The key was changed while the host was a node, and nobody has put the new one on the host. The operator does, and
-// leaves it there: the list of keys is an administrator's. L-23
+// The key was changed while the host was a node, and no administrator has added the new key to the host. The
+// operator adds the key and leaves it there, because the list of keys belongs to the administrator. L-23
 func TestAHostIsRemovedWithThePreviousKey(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
 	machine := r.Host("instance-1").Machine()
@@ -255,7 +255,7 @@ func TestRemovingTheSecondAddressOfAHostLeavesItsNodeAlone(t *testing.T) {
 	}
 }
 
-// A user's own folder is nobody else's business. R-064
+// The operator must not remove a directory that existed before, or its contents. R-064
 func TestAFolderThatWasThereBeforeStaysWithWhatIsInIt(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
 	machine := r.Host("instance-1").Machine()
@@ -278,8 +278,8 @@ func TestAFolderThatWasThereBeforeStaysWithWhatIsInIt(t *testing.T) {
 	}
 }
 
-// Somebody deletes the instance of a host that is being removed: nothing lists the host any more, so the instance stays
-// away and its node unschedulable. The host is listed again. R-067
+// A client deletes the instance of a host during its removal. No list contains the host any more, so the instance
+// is not recreated and the node stays unschedulable. Then the host is listed again. R-067
 func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
 	run(t, r)
@@ -307,8 +307,8 @@ func TestAHostIsListedAgainAfterItsInstanceWasDeletedInTheMiddleOfItsRemoval(t *
 	}
 }
 
-// An instance was deleted while its host was being given back, and the next one of the host, under another key of the
-// list, was removed before it knew its Node. R-067
+// An instance was deleted while its host was being restored. The next instance of the host, under another key of
+// the list, was removed before it had found the Node. R-067
 func TestTheNodeOfADeletedInstanceGoesWithTheNextInstanceOfItsHost(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: rig.DNSName(1)}}})
 	h := r.Host("instance-1")

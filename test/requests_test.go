@@ -21,21 +21,21 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// What a join may cost the API server, as in lab/bench. The writes tell what must not be lost: that the host is listed,
-// its host key before anything is sent, its name before and after it is checked, that it restarts, the certificates that
-// are requested and approved, whose the Node is, that it takes pods, and four events. Up to four more are written once
-// for all hosts that join at about the same time.
+// Maximum cost of a join for the API server, as in lab/bench. The writes record state that must not be lost. They
+// are for the list entry, the host key before anything is sent, the name before and after the check, the restart,
+// the certificate requests and approvals, the owner of the Node, its activation, and four events. Up to four more
+// writes cover all hosts that join at about the same time.
 const (
 	mostReads  = 35
 	mostWrites = 20
-	// A conflict, as over the Node, which its kubelet writes as well, costs another write and two reads before it.
+	// A conflict costs another write and two reads before it, as over the Node, which the kubelet writes as well.
 	conflictReads = 2
-	// The fleet is read once for what happens at about the same time, so a join that is not within that time has two looks.
-	// One look has one list of MachineSets, and costs so many reads.
+	// Concurrent work shares one read of the fleet, so a longer join reads the fleet twice. Each read costs this
+	// number of requests, including one list of MachineSets.
 	mostLooks = 2
 	look      = 8
-	// Where a machine is so busy that a step takes long, a host's progress is written at most so often, and there may be
-	// another look.
+	// On a busy machine, slow steps cause a progress write at most once per interval, and possibly another read of
+	// the fleet.
 	progress = 5 * time.Second
 )
 
@@ -69,8 +69,8 @@ func TestAJoinCostsTheAPIServerFewRequests(t *testing.T) {
 	}
 }
 
-// An operator that loses its connections to the API server, and whose objects are touched without a change that matters, looks at each
-// instance again, contacts no host and writes nothing. R-056
+// An operator that loses its connections to the API server, or sees insignificant changes of its objects,
+// reconciles each instance, contacts no host and writes nothing. R-056
 func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 	const hosts, quiet = 2, 3 * time.Second
 	r := installed(t, rig.Options{Cluster: alone(t), Hosts: rig.Hosts(hosts)})
@@ -135,7 +135,7 @@ func TestAnOperatorThatLooksAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// instanceReconciles returns how often operators of this process have looked at an instance.
+// instanceReconciles returns the number of instance reconciles by the operators of this process.
 func instanceReconciles(t *testing.T) (n int) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -177,7 +177,7 @@ func (o *openConnections) dialer(dial dialer) dialer {
 	}
 }
 
-// cut closes all connections as a load balancer that restarts does, and returns how many were open.
+// cut closes all connections, like a load balancer that restarts, and returns the number of open connections.
 func (o *openConnections) cut() (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

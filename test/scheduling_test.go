@@ -62,7 +62,7 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	})
 }
 
-// isTainted waits until a Node has the taint that keeps pods for Linux away.
+// isTainted waits until a Node has the taint that excludes Linux pods.
 func isTainted(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -80,7 +80,7 @@ func isTainted(t *testing.T, r *rig.Rig, name string) {
 	}
 }
 
-// windowsPod returns a pod as users write it for Windows nodes.
+// windowsPod returns a pod for Windows nodes, as users write it.
 func windowsPod(namespace string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "windows-"},
@@ -92,7 +92,7 @@ func windowsPod(namespace string) *corev1.Pod {
 	}
 }
 
-// podIs waits until a pod is as the condition wants it.
+// podIs waits until a pod meets the condition.
 func podIs(t *testing.T, r *rig.Rig, pod *corev1.Pod, what string, condition func(*corev1.Pod) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

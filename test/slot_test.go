@@ -26,7 +26,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// written returns the resource version of an object. The API server has one order for all kinds.
+// written returns the resource version of an object. Versions of all kinds are comparable on the API server.
 func written(t *testing.T, object client.Object) uint64 {
 	t.Helper()
 	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
@@ -36,7 +36,7 @@ func written(t *testing.T, object client.Object) uint64 {
 	return version
 }
 
-// watched returns the changes of a kind from now on, until the function that it returns is called.
+// watched records the changes of a kind from now on. The returned function ends the watch and returns the changes.
 func watched(t *testing.T, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (end func() []watch.Event) {
 	t.Helper()
 	if err := c.List(t.Context(), list, options...); err != nil {
@@ -62,15 +62,15 @@ func watched(t *testing.T, c client.WithWatch, list client.ObjectList, options .
 	}
 }
 
-// span is the time in which a node was cordoned, from the write that cordoned it to that which deleted it.
+// span is the time from the write that cordoned a node to the write that deleted it.
 type span struct{ from, to uint64 }
 
 func restarts(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindReboot) }
 
-// A host restarts to lose the feature Containers, and its Node is Ready meanwhile: the API server learns only after 40 s
-// that a kubelet is gone.
+// A host restarts to remove the Containers feature, and its Node stays Ready meanwhile: the API server detects a
+// missing kubelet only after 40 s.
 func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
-	r := installed(t, rig.Options{Cluster: alone(t), Hosts: rig.Hosts(2)}) // all operators of this process count together
+	r := installed(t, rig.Options{Cluster: alone(t), Hosts: rig.Hosts(2)}) // operators of a process share metrics
 	scheme := runtime.NewScheme()
 	must(t, operatorcondition.AddToScheme(scheme))
 	olm, err := client.NewWithWatch(r.Cluster().Config, client.Options{Scheme: scheme})
@@ -115,7 +115,7 @@ func TestListedHostsAreGivenBackOneAfterTheOther(t *testing.T) {
 	upgradeableOutside(t, conditions(), spans)
 }
 
-// cordonedSpans returns when the operator cordoned each Node and when it was deleted, in the order of the cordons.
+// cordonedSpans returns the span of each Node from cordon to deletion, ordered by the cordons.
 func cordonedSpans(t *testing.T, changes []watch.Event) []span {
 	t.Helper()
 	began := map[string]uint64{}
@@ -137,7 +137,7 @@ func cordonedSpans(t *testing.T, changes []watch.Event) []span {
 	return spans
 }
 
-// startedFor counts the events that announce the removal of the host of an instance.
+// startedFor counts the events that announce the removal of an instance's host.
 func startedFor(t *testing.T, r *rig.Rig, instance types.UID) (count int) {
 	t.Helper()
 	var events eventsv1.EventList
@@ -154,8 +154,8 @@ func startedFor(t *testing.T, r *rig.Rig, instance types.UID) (count int) {
 	return count
 }
 
-// upgradeableOutside checks that OLM may not replace the operator at the end of each span, and that nothing else was said
-// within one. The operator says so a moment after a disruption has begun.
+// upgradeableOutside checks that OLM may not replace the operator at the end of each span, and that no span
+// contains another report. The operator reports shortly after the start of a disruption.
 func upgradeableOutside(t *testing.T, changes []watch.Event, spans []span) {
 	t.Helper()
 	for _, s := range spans {

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// The API server replaces the UID in a patch of the status of a custom resource before it checks the UID, so only the
-// version keeps a write out of another instance of the same name.
+// The API server replaces the UID in a status patch of a custom resource before it checks the UID. Only the
+// resource version prevents a write to another instance of the same name.
 func TestTheStatusOfADeletedInstanceDoesNotReachTheNextOne(t *testing.T) {
 	r := installed(t, rig.Options{})
 	made := func() *v1alpha1.WindowsInstance {

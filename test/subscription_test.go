@@ -26,7 +26,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// approval sets how InstallPlans of a Subscription are approved.
+// approval sets the approval mode for InstallPlans of a Subscription.
 func approval(t *testing.T, value string) func(*unstructured.Unstructured) {
 	return func(object *unstructured.Unstructured) {
 		if object.GetKind() == "Subscription" {
@@ -35,7 +35,7 @@ func approval(t *testing.T, value string) func(*unstructured.Unstructured) {
 	}
 }
 
-// waits has OLM work until an InstallPlan for a release waits for its approval, and checks that nothing is installed.
+// waits runs OLM until an InstallPlan for a release waits for approval, and checks that nothing is installed.
 func (m *lifecycleManager) waits(namespace, release string) *v1alpha1.InstallPlan {
 	m.Helper()
 	plan := &v1alpha1.InstallPlan{}
@@ -59,7 +59,7 @@ func (m *lifecycleManager) waits(namespace, release string) *v1alpha1.InstallPla
 	return plan
 }
 
-// sync lets OLM work once more.
+// sync runs OLM once more.
 func (m *lifecycleManager) sync(namespace string) {
 	m.Helper()
 	must(m.T, m.player.Sync(m.Context(), namespace))
@@ -71,7 +71,7 @@ func (m *lifecycleManager) approve(plan *v1alpha1.InstallPlan) {
 		[]byte(`{"spec":{"approved":true}}`))))
 }
 
-// offer replaces the catalog by the one of a later release, which has only that release.
+// offer replaces the catalog by a catalog that contains only a later release.
 func (m *lifecycleManager) offer(version string) *olm.Bundle {
 	m.Helper()
 	next, err := m.bundle.As(version)
@@ -84,7 +84,7 @@ func (m *lifecycleManager) offer(version string) *olm.Bundle {
 	return next
 }
 
-// conditionName returns the name by which the operator's pod finds its OperatorCondition.
+// conditionName returns the name of the OperatorCondition that the operator's pod uses.
 func (m *lifecycleManager) conditionName(namespace string) string {
 	m.Helper()
 	deployment := &appsv1.Deployment{}
@@ -97,7 +97,7 @@ func (m *lifecycleManager) conditionName(namespace string) string {
 	return env[i].Value
 }
 
-// says has the operator report whether it may be replaced.
+// says reports through the OperatorCondition whether the operator may be replaced.
 func (m *lifecycleManager) says(namespace string, status metav1.ConditionStatus) {
 	m.Helper()
 	scheme := runtime.NewScheme()
@@ -109,7 +109,8 @@ func (m *lifecycleManager) says(namespace string, status metav1.ConditionStatus)
 		Reason: "Disrupting", Message: "a node is being changed"}))
 }
 
-// The bundle in the repository goes through what an administrator does with a Subscription. OLM's part is lab/olm's.
+// The bundle of the repository is tested with an administrator's operations on a Subscription. lab/olm simulates
+// OLM.
 func TestSubscriptionsToTheOperator(t *testing.T) {
 	t.Parallel()
 	r := rigtest.Boot(t, rig.Options{Hosts: rig.Hosts(1), PayloadDir: files.Directory(t),
@@ -227,8 +228,8 @@ func TestSubscriptionsToTheOperator(t *testing.T) {
 	})
 }
 
-// addCommunity writes bundle and catalog of the community's flavor, adds them to the cluster, and returns the name of the
-// release.
+// addCommunity writes bundle and catalog of the community's flavor, adds them to the cluster, and returns the
+// release name.
 func (m *lifecycleManager) addCommunity() string {
 	m.Helper()
 	out := m.TempDir()

@@ -17,10 +17,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// Two hosts that are listed by their addresses get each other's, as when leases of DHCP change hands. R-077
+// Two hosts that are listed by address swap their addresses, as reassigned DHCP leases do. R-077
 func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(3)})
-	hosts := []*rig.Host{r.Host("instance-1"), r.Host("instance-3")} // the other one has a name, which it is followed by
+	hosts := []*rig.Host{r.Host("instance-1"), r.Host("instance-3")} // the other host is listed by its name
 	first, second := hosts[0].Options.Address, hosts[1].Options.Address
 	run(t, r)
 	list(t, r, "instance-1", "instance-3")
@@ -51,7 +51,7 @@ func TestHostsThatSwapTheirAddressesAreReported(t *testing.T) {
 	})
 }
 
-// swapAddresses gives each of two hosts the address of the other.
+// swapAddresses assigns the addresses of two hosts to each other.
 func swapAddresses(t *testing.T, r *rig.Rig, a, b *rig.Host) {
 	t.Helper()
 	first, second := a.Options.Address, b.Options.Address
@@ -78,7 +78,7 @@ func TestTheHostOfAnotherNodeIsNotRestoredAfterASwapOfAddresses(t *testing.T) {
 	swapAddresses(t, r, own, other)
 	annotate(t, r, ownInstance, v1alpha1.AnnotationAcceptHostKey, otherInstance.Status.HostKey.Fingerprint)
 	annotate(t, r, otherInstance, v1alpha1.AnnotationAcceptHostKey, ownInstance.Status.HostKey.Fingerprint)
-	list(t, r, "instance-1") // its present address: the former one is removed
+	list(t, r, "instance-1") // the new address: the previous entry is removed
 	if !eventuallySummary(t, r, address, "HostKeyChanged") {
 		t.Fatal("the host of another node was reached")
 	}
@@ -111,7 +111,7 @@ func TestTheHostOfAnotherNodeIsNotRestoredAfterASwapOfAddresses(t *testing.T) {
 	}
 }
 
-// waitForConfiguration waits until the agent has written its condition with a status and a text.
+// waitForConfiguration waits until the agent has written its condition with the status and the text.
 func waitForConfiguration(t *testing.T, r *rig.Rig, name string, status corev1.ConditionStatus, text string) {
 	t.Helper()
 	var found corev1.NodeCondition

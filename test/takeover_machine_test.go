@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// olderMachines makes a MachineSet whose Machines are nodes of older operators, one of each generation that is given,
-// named as the cloud names them. No operator may run.
+// olderMachines creates a MachineSet with one Machine per given kind. Each Machine is a node of a legacy operator
+// of that kind, with the name that the cloud assigns. No operator may run.
 func olderMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.OlderKind) (machines []string,
 	nodes map[string]*corev1.Node) {
 	t.Helper()
@@ -51,7 +51,7 @@ func olderMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.OlderKind)
 	return machines, nodes
 }
 
-// beforeMachines returns a cluster with user data and no operator that runs.
+// beforeMachines returns a cluster with user data and an installed operator that does not run.
 func beforeMachines(t *testing.T) *rig.Rig {
 	t.Helper()
 	r := ownCluster(t, 0)
@@ -67,11 +67,11 @@ func beforeMachines(t *testing.T) *rig.Rig {
 	return r
 }
 
-// pause has nodes in service left alone, or no longer.
+// pause pauses or resumes all disruptions of nodes in service.
 func pause(t *testing.T, r *rig.Rig, paused bool) {
 	t.Helper()
 	policy := &v1alpha1.WindowsDisruptionPolicy{}
-	policy.Namespace, policy.Name = r.Namespace(), "cluster" // the operator makes it when it is not there
+	policy.Namespace, policy.Name = r.Namespace(), "cluster" // the operator creates a missing policy
 	_, err := controllerutil.CreateOrPatch(t.Context(), r.Client, policy, func() error {
 		policy.Spec.Paused = paused
 		return nil
@@ -79,7 +79,7 @@ func pause(t *testing.T, r *rig.Rig, paused bool) {
 	must(t, err)
 }
 
-// one is of version 6.
+// a Machine of version 6 is included.
 func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 	r := beforeMachines(t)
 	machines, nodes := olderMachines(t, r, machineSet, rig.OlderContainerd, rig.OlderBootstrapper)
@@ -155,7 +155,7 @@ func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) { clean(t, r, rig.OlderContainerd.Version()) })
 }
 
-// The Machine API's own node name stays, which is not the host's.
+// The node keeps the name assigned by the Machine API, which is not the host name.
 // D-1
 func TestAMachineOfAnOlderOperatorIsTakenOverInPlaceWhereThatIsWanted(t *testing.T) {
 	r := beforeMachines(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// seedHost makes of a host one that an older operator has configured.
+// seedHost configures a host as a legacy operator does.
 func seedHost(t *testing.T, r *rig.Rig, name string, options rig.OlderOptions) *corev1.Node {
 	t.Helper()
 	n, err := r.SeedOlderHost(t.Context(), r.Host(name), options)
@@ -27,7 +27,7 @@ func seedHost(t *testing.T, r *rig.Rig, name string, options rig.OlderOptions) *
 	return n
 }
 
-// awaited waits until an object of the kind of watched makes the condition hold.
+// awaited waits until the condition holds, checked after each change of the watched kind.
 func awaited(t *testing.T, r *rig.Rig, what string, watched client.Object, condition func(context.Context,
 	client.Reader) (bool, error)) {
 	t.Helper()
@@ -36,7 +36,7 @@ func awaited(t *testing.T, r *rig.Rig, what string, watched client.Object, condi
 	must(t, r.WaitFor(ctx, what, watched, condition))
 }
 
-// clean waits until nothing is left in the cluster of what the older operator had there.
+// clean waits until nothing of the legacy operator is left in the cluster.
 func clean(t *testing.T, r *rig.Rig, version string) {
 	t.Helper()
 	for _, object := range rig.OlderClusterObjects(r.Namespace(), version) {
@@ -51,8 +51,8 @@ func clean(t *testing.T, r *rig.Rig, version string) {
 	}
 }
 
-// olderTraces are what a host must not have any more: credentials, programs and settings of the older operator that the
-// node does not use.
+// olderTraces contains credentials, programs and settings of the legacy operator that the node does not use. A host
+// must not have them any more.
 var olderTraces = []string{
 	`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs`, `C:\k\cloud.conf`, `C:\k\imported-certs.pem`,
 	`C:\k\windows-instance-config-daemon.exe`, `C:\k\wmcb.exe`, `C:\k\cni\config\ovnkube-client-2026-10-31-00-00-00.pem`,
@@ -60,8 +60,8 @@ var olderTraces = []string{
 	`C:\Temp\wget-ignore-cert.ps1`,
 }
 
-// asNew compares a host that was taken over with a new one: services, programs, variables, and that nothing of the
-// older operator is left.
+// asNew compares an adopted host with a new host: same services, programs and variables, and no traces of the
+// legacy operator.
 func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
 	t.Helper()
 	m, want := r.Host(name).Machine(), r.Host(fresh).Machine()
@@ -99,8 +99,8 @@ func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
 	}
 }
 
-// R-150, R-151, R-157: in place, drained, one at a time, without a step of a user; what the older operator left goes.
-// Of the hosts one is of version 6.
+// R-150, R-151, R-157: adoption in place, drained, one node at a time, without a user action, and with cleanup of
+// the legacy operator's remains. One of the hosts is of version 6.
 func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 	const fresh = "instance-5"
 	r := installed(t, rig.Options{Hosts: rig.Hosts(5)})
@@ -145,12 +145,12 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 		t.Run("the Node of "+name+" is the same, and is the instance's", func(t *testing.T) { takenOver(t, r, was) })
 		t.Run(name+" is as a new host", func(t *testing.T) { asNew(t, r, name, fresh) })
 		t.Run(name+" was not restarted", func(t *testing.T) {
-			if n := r.Host(name).Machine().Journal().Count(fake.KindReboot); n > 1 { // the seed restarts it for the feature
+			if n := r.Host(name).Machine().Journal().Count(fake.KindReboot); n > 1 { // the seed restarts the host, too
 				t.Errorf("%d restarts", n)
 			}
 		})
 	}
-	// What Prometheus finds the nodes' exporters by stays, and each node serves its figures.
+	// The objects by which Prometheus finds the exporters of the nodes stay, and each node serves its metrics.
 	t.Run("monitoring that was on is on", func(t *testing.T) { monitored(t, r, exporter, slices.Sorted(maps.Keys(before))) })
 	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) {
 		clean(t, r, version)
@@ -173,7 +173,7 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 	})
 }
 
-// olderExporterService is by what the older operator had the nodes' exporters monitored.
+// olderExporterService returns the Service by which the legacy operator had the exporters monitored.
 func olderExporterService(r *rig.Rig) *corev1.Service {
 	service := &corev1.Service{}
 	service.Namespace, service.Name = r.Namespace(), "windows-exporter"
@@ -183,7 +183,7 @@ func olderExporterService(r *rig.Rig) *corev1.Service {
 	return service
 }
 
-// monitored checks that nothing was taken from what monitoring needs.
+// monitored checks that the objects needed for monitoring are complete.
 func monitored(t *testing.T, r *rig.Rig, exporter *corev1.Service, hosts []string) {
 	t.Helper()
 	namespace, service := &corev1.Namespace{}, &corev1.Service{}
@@ -203,7 +203,7 @@ func monitored(t *testing.T, r *rig.Rig, exporter *corev1.Service, hosts []strin
 	}
 }
 
-// takenOver checks a Node that an older operator had made.
+// takenOver checks an adopted Node.
 func takenOver(t *testing.T, r *rig.Rig, was *corev1.Node) {
 	t.Helper()
 	now := node(t, r, was.Name)
@@ -231,7 +231,7 @@ func takenOver(t *testing.T, r *rig.Rig, was *corev1.Node) {
 	}
 }
 
-// upToDate waits until a host's instance says that it is what this version wants it to be.
+// upToDate waits until a host's instance is up to date with this version.
 func upToDate(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -262,7 +262,7 @@ func runOlderPod(t *testing.T, r *rig.Rig, on string) *corev1.Pod {
 		})
 	must(t, r.Client.Create(t.Context(), pod))
 	t.Cleanup(func() {
-		_ = r.Client.Delete(context.WithoutCancel(t.Context()), pod, client.GracePeriodSeconds(0)) // mostly it is gone
+		_ = r.Client.Delete(context.WithoutCancel(t.Context()), pod, client.GracePeriodSeconds(0)) // mostly deleted
 	})
 	awaited(t, r, "the pod to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		found := &corev1.Pod{}
@@ -272,8 +272,8 @@ func runOlderPod(t *testing.T, r *rig.Rig, on string) *corev1.Pod {
 	return pod
 }
 
-// R-153: the older operator was uninstalled, its nodes go on; nothing of it is in the cluster. R-156: in a namespace of
-// its own name.
+// R-153: the legacy operator was uninstalled, its nodes continue to run, and the cluster has no objects of the
+// operator. R-156: in a namespace with a custom name.
 func TestNodesOfAnUninstalledOlderOperatorAreTakenOver(t *testing.T) {
 	for name, namespace := range map[string]string{"in the usual namespace": "", "in another namespace": "winc-2026"} {
 		t.Run(name, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestNodesOfAnUninstalledOlderOperatorAreTakenOver(t *testing.T) {
 	}
 }
 
-// R-064, R-167: an entry that is taken out before the host's turn has come.
+// R-064, R-167: an entry is removed before the host has acquired a disruption slot.
 func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(3)})
 	must(t, r.SeedOlderCluster(t.Context(), ""))

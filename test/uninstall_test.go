@@ -36,7 +36,7 @@ const (
 	otherNamespace = "windows-operator"
 )
 
-// ownCluster boots a lab with a control plane of its own, on a platform with Machines, beside other tests.
+// ownCluster boots a lab with a separate control plane, on a platform with Machines, in parallel with other tests.
 func ownCluster(t *testing.T, hosts int) *rig.Rig {
 	t.Helper()
 	t.Parallel()
@@ -69,8 +69,8 @@ func eventually(t *testing.T, what string, holds func(context.Context) (bool, er
 	}
 }
 
-// An administrator uninstalls the operator while nodes are left, installs it again, takes the nodes away, and
-// uninstalls it for good.
+// An administrator uninstalls the operator while nodes are left, reinstalls it, removes the nodes, and uninstalls
+// the operator again.
 func TestUninstallingAndInstallingAgain(t *testing.T) {
 	r := ownCluster(t, 2)
 	m := newLifecycleManager(t, r)
@@ -156,7 +156,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 	t.Run("in all that time no host was told to update Windows, or anything but the agent's verbs", func(t *testing.T) { onlyVerbs(t, r) }) // R-158, L-18
 }
 
-// onlyVerbs checks that hosts were told nothing but the agent's verbs, and so never to update Windows.
+// onlyVerbs checks that hosts received only agent commands, and therefore no command to update Windows.
 func onlyVerbs(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	verb := regexp.MustCompile(`^C:\\(k|ProgramData\\ssh)\\wicd\\[0-9a-f]+\\wicd\.exe (facts|plan|apply|verify|remove|rollback|commit|reboot)( |$)`)
@@ -169,7 +169,7 @@ func onlyVerbs(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// allReady waits for the listed hosts and for the Machines.
+// allReady waits for the listed hosts and the Machines.
 func allReady(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	ready(t, r)
@@ -197,7 +197,7 @@ func windowsHosts(t *testing.T, r *rig.Rig) map[string]*rig.Host {
 	return hosts
 }
 
-// memory is how nodes and hosts were.
+// memory records the state of nodes and hosts.
 type memory map[string]rememberedNode
 
 type rememberedNode struct {
@@ -219,7 +219,7 @@ func remember(t *testing.T, r *rig.Rig) memory {
 	return m
 }
 
-// servicesOf returns the running services of a node, with their processes.
+// servicesOf returns the process IDs of a node's running services.
 func servicesOf(t *testing.T, h *rig.Host) map[string]int {
 	t.Helper()
 	services, err := h.Machine().Host().Services.Query(t.Context())
@@ -243,10 +243,11 @@ func renewed(t *testing.T, r *rig.Rig, node string) time.Time {
 	return lease.Spec.RenewTime.Time
 }
 
-// goOn waits until each node has renewed its lease some times since, and checks that it was left alone and is Ready.
+// goOn waits until each node has renewed its lease several times since, and checks that the node is unchanged and
+// Ready.
 func (m memory) goOn(t *testing.T, r *rig.Rig, since map[string]time.Time) {
 	t.Helper()
-	const some = 20 * time.Second // a kubelet renews it every 10 s
+	const some = 20 * time.Second // a kubelet renews its lease every 10 s
 	for name := range m {
 		eventually(t, "node "+name+" renews its lease", func(context.Context) (bool, error) {
 			return renewed(t, r, name).Sub(since[name]) >= some, nil
@@ -266,7 +267,7 @@ func (m memory) goOn(t *testing.T, r *rig.Rig, since map[string]time.Time) {
 	}
 }
 
-// areTheSame checks that no node was made again and no service or host restarted.
+// areTheSame checks that no node was recreated and no service or host restarted.
 func (m memory) areTheSame(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	hosts := windowsHosts(t, r)
@@ -293,7 +294,7 @@ func isReady(n *corev1.Node) bool {
 	})
 }
 
-// runPod makes a pod on a node and waits until it runs.
+// runPod creates a pod on a node and waits until the pod runs.
 func runPod(t *testing.T, r *rig.Rig, node string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -312,7 +313,8 @@ func runPod(t *testing.T, r *rig.Rig, node string) *corev1.Pod {
 	return pod
 }
 
-// podsStayAway deletes all pods of the operator's namespace as the guide says, and waits until none is left.
+// podsStayAway deletes all pods of the operator's namespace as described in the guide, and waits until none is
+// left.
 func podsStayAway(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	must(t, r.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(rig.Namespace)))
@@ -331,7 +333,7 @@ func podsStayAway(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// deleteNamespace deletes a namespace and waits until it is gone.
+// deleteNamespace deletes a namespace and waits until it no longer exists.
 func deleteNamespace(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}

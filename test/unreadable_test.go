@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// A list of Windows that fails in its middle must not read as one that ends there, and an object of the Host Networking
-// Service that vanishes under a call must not stop the operator.
+// A list of Windows that fails midway must not be treated as complete. An object of the Host Networking Service
+// that vanishes during a call must not stop the operator.
 func TestHostsWhoseListsFailOrShrink(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
 	unreadable, shrinking := r.Host("instance-1").Machine(), r.Host("instance-2").Machine()

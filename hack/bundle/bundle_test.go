@@ -21,7 +21,7 @@ import (
 
 const root = "../.."
 
-// prometheus is the name of OpenShift's Prometheus, and of what it may do here.
+// prometheus is the name of OpenShift's Prometheus and of its roles here.
 const prometheus = "prometheus-k8s"
 
 func read(t *testing.T) *sources {
@@ -46,7 +46,7 @@ func csvOf(t *testing.T, s *sources) *v1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// makefileVersion returns the version that `make` builds.
+// makefileVersion returns the version in the Makefile.
 func makefileVersion(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -75,7 +75,7 @@ func TestTheFilesInTheRepositoryAreWhatIsGenerated(t *testing.T) {
 	}
 }
 
-// contents returns the files of a folder.
+// contents returns the files of a directory.
 func contents(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -141,15 +141,15 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 			}
 			switch object.Kind {
 			case "ClusterServiceVersion":
-			case "Service": // goes with the ClusterServiceVersion, which OLM makes its owner
+			case "Service": // deleted with the ClusterServiceVersion, which OLM sets as the owner
 				if object.Name != packageName+"-metrics" || object.Namespace != "" {
 					t.Errorf("%s is %s in namespace %q", name, object.Name, object.Namespace)
 				}
-			case "Role", "RoleBinding": // go with the ClusterServiceVersion, and at the latest with the namespace
+			case "Role", "RoleBinding": // deleted with the ClusterServiceVersion, or at the latest with the namespace
 				if object.Name != prometheus || object.Namespace != "" {
 					t.Errorf("%s is %s in namespace %q", name, object.Name, object.Namespace)
 				}
-			case "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding": // OLM leaves them
+			case "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding": // kept by OLM
 				if row := "| `" + object.Kind + "` | | `" + object.Name + "` |"; !strings.Contains(string(guide), row) {
 					t.Errorf("docs/uninstall.md does not list %s: %s", name, row)
 				}

@@ -29,8 +29,8 @@ type (
 		Name    string         `json:"name"`
 		Entries []channelEntry `json:"entries"`
 	}
-	// channelEntry is a release in a channel, and from which ones it is reached: the one that it replaces, those that it
-	// skips by name, and those in the range.
+	// channelEntry is a release in a channel. The release upgrades the replaced release, the releases skipped by
+	// name, and the releases in the range.
 	channelEntry struct {
 		Name      string   `json:"name"`
 		Replaces  string   `json:"replaces,omitempty"`
@@ -51,11 +51,11 @@ type (
 	}
 )
 
-// maxOpenShiftVersion is the property by which OLM holds up upgrades of the cluster that the release does not go along
-// with.
+// maxOpenShiftVersion is the property by which OLM blocks upgrades of the cluster to versions that the release does
+// not support.
 const maxOpenShiftVersion = "olm.maxOpenShiftVersion"
 
-// properties are what OLM is to know of the release besides what it reads from the bundle.
+// properties returns the properties of the release that OLM does not read from the bundle.
 func properties(s *sources) []property {
 	return []property{{maxOpenShiftVersion, newestCluster(s.line.Cluster)}}
 }
@@ -73,8 +73,8 @@ func headEntry(f flavor, all releases) channelEntry {
 	return entry
 }
 
-// makeCatalog returns the catalog: the package, its channel, and the bundle of the newest release. Earlier releases are
-// not in the catalog, because an entry needs a bundle, and the head replaces each of them directly.
+// makeCatalog returns the catalog: the package, the channel, and the bundle of the newest release. Earlier releases
+// are not in the catalog, because an entry needs a bundle, and the head replaces each of them directly.
 func makeCatalog(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) ([]byte, error) {
 	objects := []any{
 		catalogPackage{

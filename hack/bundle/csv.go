@@ -20,7 +20,7 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// clusterServiceVersion makes the description of the present release that OLM installs from.
+// clusterServiceVersion returns the description of the current release from which OLM installs.
 func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVersion, error) {
 	csv := s.base.DeepCopy()
 	release := s.releases.head()
@@ -50,8 +50,8 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	return csv, s.flavor.describe(csv)
 }
 
-// relatedImages returns the images that a mirror of the release must have: the operator's own, and those that nodes
-// pull, which it reads from the variables RELATED_IMAGE_<name>.
+// relatedImages returns the images that a mirror of the release must have: the operator's image, and the images in
+// the variables RELATED_IMAGE_<name>, which nodes pull.
 func relatedImages(container corev1.Container) []v1alpha1.RelatedImage {
 	images := []v1alpha1.RelatedImage{{Name: container.Name, Image: container.Image}}
 	for _, variable := range container.Env {
@@ -63,7 +63,7 @@ func relatedImages(container corev1.Container) []v1alpha1.RelatedImage {
 	return images
 }
 
-// pauseImage names the variable with the image that nodes pull for each pod.
+// pauseImage is the variable with the image that nodes pull for each pod.
 const pauseImage = "RELATED_IMAGE_WINDOWS_PAUSE"
 
 func (s *sources) replacePauseImage(image string) {
@@ -76,15 +76,15 @@ func (s *sources) replacePauseImage(image string) {
 	}
 }
 
-// newestCluster returns the minor version of OpenShift up to which the cluster may be upgraded with this release in it.
-// The cluster goes first, by one minor version, as its kubelets may be older than its API server; the release for the
-// new version follows.
+// newestCluster returns the minor version of OpenShift up to which a cluster with this release may be upgraded. The
+// cluster is upgraded first, by one minor version, because kubelets may be older than the API server. The release
+// for the new version follows.
 func newestCluster(line string) string {
 	v := k8sversion.MustParseGeneric(line)
 	return fmt.Sprintf("%d.%d", v.Major(), v.Minor()+1)
 }
 
-// installStrategy is what OLM makes: a Deployment, and rights for its ServiceAccount.
+// installStrategy returns the strategy for OLM: a Deployment, and permissions for its ServiceAccount.
 func installStrategy(s *sources, image string) (v1alpha1.NamedInstallStrategy, error) {
 	spec := *s.deployment.Spec.DeepCopy()
 	account := spec.Template.Spec.ServiceAccountName
@@ -99,7 +99,8 @@ func installStrategy(s *sources, image string) (v1alpha1.NamedInstallStrategy, e
 		return v1alpha1.NamedInstallStrategy{},
 			fmt.Errorf("the Deployment of deploy/ has no environment variable WATCH_NAMESPACE")
 	}
-	// The namespace of the OperatorGroup, which the install mode OwnNamespace makes the operator's own.
+	// This is the namespace of the OperatorGroup, which is the operator's namespace with the install mode
+	// OwnNamespace.
 	container.Env[i].ValueFrom = &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['olm.targetNamespaces']"}}
 	return v1alpha1.NamedInstallStrategy{
 		StrategyName: v1alpha1.InstallStrategyNameDeployment,
@@ -113,7 +114,7 @@ func installStrategy(s *sources, image string) (v1alpha1.NamedInstallStrategy, e
 	}, nil
 }
 
-// manifest returns the object without what only a server writes.
+// manifest returns the object without the fields that only a server writes.
 func manifest(csv *v1alpha1.ClusterServiceVersion) (map[string]any, error) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
 	if err != nil {
@@ -124,7 +125,7 @@ func manifest(csv *v1alpha1.ClusterServiceVersion) (map[string]any, error) {
 	return object, nil
 }
 
-// prune takes fields away that are nothing: null, and the empty objects that Go's types write in their place.
+// prune removes empty fields: null, and the empty objects that Go types write instead.
 func prune(value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -143,7 +144,7 @@ func prune(value any) {
 
 func nothing(key string, field any) bool {
 	object, ok := field.(map[string]any)
-	return field == nil || ok && len(object) == 0 && key != "emptyDir" // which means something
+	return field == nil || ok && len(object) == 0 && key != "emptyDir" // empty, but significant
 }
 
 func indented(value any) (string, error) {

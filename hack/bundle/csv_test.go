@@ -28,8 +28,8 @@ func shippedCSV(t *testing.T) *v1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// What the console shows and OLM goes by, in the words of the guides. The description in the repository is looked at as
-// well as a fresh one.
+// The description for the console and OLM uses the terms of the guides. The description in the repository is tested
+// as well as a generated one.
 func TestTheDescriptionOfTheRelease(t *testing.T) {
 	for where, csv := range map[string]*v1alpha1.ClusterServiceVersion{"fresh": csvOf(t, read(t)),
 		"in the repository": shippedCSV(t)} {
@@ -72,8 +72,8 @@ func TestTheDescriptionOfTheRelease(t *testing.T) {
 						got[name] = value
 					}
 				}
-				// Not disconnected: the images of the repository are placeholders without a digest. Not fips-compliant: the
-				// programs of the nodes are built without Go's FIPS module.
+				// Not disconnected: the images in the repository are placeholders without a digest. Not
+				// fips-compliant: the programs on the nodes are built without Go's FIPS module.
 				want := map[string]string{"features.operators.openshift.io/proxy-aware": "true",
 					"features.operators.openshift.io/cni": "true"}
 				if diff := cmp.Diff(want, got); diff != "" {

@@ -9,22 +9,22 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// flavor is a package of the same operator in a catalog of its own.
+// flavor is a variant of the package for a separate catalog.
 type flavor struct {
-	// prefix stands before the names of the package and of its releases, title before the name that users read.
+	// prefix precedes the names of the package and of its releases, title precedes the display name.
 	prefix, title string
-	// subscriptions lists what a cluster needs one of.
+	// subscriptions lists alternative subscriptions, of which a cluster needs one.
 	subscriptions []string
-	// keywords are further words by which the console finds the package.
+	// keywords are additional search terms for the console.
 	keywords []string
 	// note is the first paragraph of the description.
 	note string
 }
 
-// flavors returns them by the name that -flavor takes.
+// flavors returns the flavors, keyed by the value of -flavor.
 func flavors() map[string]flavor {
 	return map[string]flavor{
-		// The earlier guides call the tile by this name.
+		// This is the name of the tile in the earlier guides.
 		"redhat": {subscriptions: []string{"Red Hat OpenShift support for Windows Containers"},
 			keywords: []string{"red hat windows machine config operator"}},
 		"community": {prefix: "community-", title: "Community ",
@@ -40,13 +40,13 @@ func parseFlavor(text string) (flavor, error) {
 	return f, nil
 }
 
-// packageName is the name of the package in a catalog.
+// packageName returns the name of the package in a catalog.
 func (f flavor) packageName() string { return f.prefix + packageName }
 
-// release is the name of a release of the package.
+// release returns the name of a release of the package.
 func (f flavor) release(version string) string { return f.packageName() + ".v" + version }
 
-// describe writes into a ClusterServiceVersion what differs between flavors.
+// describe sets the fields of a ClusterServiceVersion that differ between flavors.
 func (f flavor) describe(csv *v1alpha1.ClusterServiceVersion) error {
 	csv.Spec.DisplayName = f.title + csv.Spec.DisplayName
 	csv.Spec.Keywords = append(csv.Spec.Keywords, f.keywords...)
@@ -59,14 +59,14 @@ func (f flavor) describe(csv *v1alpha1.ClusterServiceVersion) error {
 	return err
 }
 
-// features begin the annotations by which the console filters operators.
+// features is the prefix of the annotations that the console uses to filter operators.
 const features = "features.operators.openshift.io/"
 
-// describeFeatures says what is true in any case, and that the operator can be mirrored if all images have a digest:
-// mirrors of a cluster are for digests.
+// describeFeatures sets the features that always apply, and marks the operator as mirrorable if all images have a
+// digest, because mirrors of a cluster require digests.
 func describeFeatures(csv *v1alpha1.ClusterServiceVersion) {
 	csv.Annotations[features+"proxy-aware"] = "true"
-	csv.Annotations[features+"cni"] = "true" // win-overlay, which the payload has
+	csv.Annotations[features+"cni"] = "true" // win-overlay, included in the payload
 	for _, image := range csv.Spec.RelatedImages {
 		if !hasDigest(image.Image) {
 			return

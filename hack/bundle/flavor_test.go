@@ -147,7 +147,7 @@ func TestTheOperatorIsDisconnectedIfEveryImageHasADigest(t *testing.T) {
 	}
 }
 
-// A descriptor with a wrong path shows nothing in the console, and nobody complains.
+// A descriptor with a wrong path shows nothing in the console, without an error.
 func TestTheConsoleShowsFieldsThatThereAre(t *testing.T) {
 	s := read(t)
 	for _, owned := range csvOf(t, s).Spec.CustomResourceDefinitions.Owned {

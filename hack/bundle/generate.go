@@ -10,7 +10,7 @@ import (
 
 const generated = "# Written by hack/bundle; do not edit.\n"
 
-// generate makes all files, by their path below deploy/olm.
+// generate returns all files, keyed by their path below deploy/olm.
 func generate(s *sources, o options) (map[string][]byte, error) {
 	if err := s.releases.check(o.version); err != nil {
 		return nil, err
@@ -67,7 +67,8 @@ func generate(s *sources, o options) (map[string][]byte, error) {
 	return files, nil
 }
 
-// annotations say what is in the bundle. A catalog of OpenShift is for one minor version; the last one says for which.
+// annotations describe the content of the bundle. A catalog of OpenShift is for one minor version, which the last
+// annotation names.
 func annotations(s *sources) map[string]string {
 	const prefix = "operators.operatorframework.io.bundle."
 	return map[string]string{
@@ -81,7 +82,7 @@ func annotations(s *sources) map[string]string {
 	}
 }
 
-// dockerfile makes the bundle's image, with the folder of the bundle as context.
+// dockerfile returns the Dockerfile of the bundle's image, with the bundle directory as context.
 func dockerfile(labels map[string]string) string {
 	var b strings.Builder
 	b.WriteString("FROM scratch\n")

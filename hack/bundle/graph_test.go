@@ -9,7 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/olm"
 )
 
-// offered returns the release that OLM offers to an installed one from the catalog, by the rules of lab/olm; "" is none.
+// offered returns the release that OLM offers to an installed release from the catalog, by the rules of lab/olm, or
+// "".
 func offered(t *testing.T, s sources, all releases, installed string) string {
 	t.Helper()
 	s.releases = all
@@ -84,11 +85,11 @@ func TestTheWaysThroughTheReleases(t *testing.T) {
 	}
 }
 
-// final returns a release that skips no other one.
+// final returns a release that skips no other release.
 func final(version string) release { return release{Version: version} }
 
-// A cluster goes from one release with extended support to the next over the one between, whose operator it needs while
-// it is there: the release before lets it go one minor version further, and no more.
+// A cluster is upgraded from one release with extended support to the next over the release in between, which
+// requires its own operator. Each operator release permits an upgrade of the cluster by one minor version.
 //
 func TestFromOneExtendedReleaseToTheNext(t *testing.T) {
 	const v = packageName + ".v"

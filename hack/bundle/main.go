@@ -1,6 +1,7 @@
-// Command bundle writes the operator's package for the Operator Lifecycle Manager: the bundle of the present release,
-// and the part of a catalog that lists the releases that can be upgraded to it. The objects come from deploy/, versions
-// from internal/policy/support, the words from deploy/olm/base.yaml. Run it from the root of the repository:
+// Command bundle writes the operator's package for the Operator Lifecycle Manager: the bundle of the current
+// release, and the catalog entry with the releases that can be upgraded to it. The objects come from deploy/, the
+// versions from internal/policy/support, and the texts from deploy/olm/base.yaml. Run it from the root of the
+// repository:
 //
 //	go run ./hack/bundle -version 12.0.0
 //	go run ./hack/bundle -version 12.0.0 -image example.com/wmco@sha256:... -bundle-image example.com/wmco-bundle:v12.0.0 -out build/olm
@@ -16,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// options are the command's flags.
+// options contains the flags of the command.
 type options struct {
 	root, out                   string
 	version, image, bundleImage string

@@ -10,12 +10,12 @@ import (
 const (
 	packageName    = "windows-machine-config-operator"
 	defaultChannel = "stable"
-	// oldest is the oldest release that may go straight to ours. Older ones must be brought to this one first, as they
-	// always had to. What any later one has left on its nodes is taken over.
+	// oldest is the oldest release that may be upgraded directly to the current release. Older releases must first
+	// be upgraded to oldest, as before. The nodes of all later releases are adopted.
 	oldest = "1.0.3"
 )
 
-// releases are all releases, the oldest first.
+// releases contains all releases, the oldest first.
 type releases struct {
 	Releases []release `json:"releases"`
 }
@@ -23,16 +23,17 @@ type releases struct {
 // release is one release of the operator.
 type release struct {
 	Version string `json:"version"`
-	// Skips are withdrawn releases. The release replaces them too.
+	// Skips lists withdrawn releases. The release replaces them, too.
 	Skips []string `json:"skips,omitempty"`
 }
 
-// skipRange returns the releases that may go straight to this one: those before it, of the older operator as well.
+// skipRange returns the range of releases that may be upgraded directly to this release: all previous releases,
+// including the legacy operator.
 func (r release) skipRange() string { return fmt.Sprintf(">=%s <%s", oldest, r.Version) }
 
 func (r releases) head() release { return r.Releases[len(r.Releases)-1] }
 
-// replaced returns the version that the head replaces; "" for the first release.
+// replaced returns the version that the head replaces, or "" for the first release.
 func (r releases) replaced() string {
 	if len(r.Releases) < 2 {
 		return ""
@@ -40,7 +41,7 @@ func (r releases) replaced() string {
 	return r.Releases[len(r.Releases)-2].Version
 }
 
-// check refuses what would be no way through the releases.
+// check returns an error if the releases do not form a valid upgrade path.
 func (r releases) check(version string) error {
 	if len(r.Releases) == 0 {
 		return errors.New("deploy/olm/releases.yaml names no release")

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// sources are what bundle and catalog are made from.
+// sources contains the sources of bundle and catalog.
 type sources struct {
 	base     v1alpha1.ClusterServiceVersion
 	icon     []byte
@@ -32,7 +32,7 @@ type sources struct {
 	clusterRole rbacv1.ClusterRole
 	role        rbacv1.Role
 	definitions map[string][]byte // YAML, by name
-	nodeRights  map[string][]byte // what the nodes' programs and Prometheus may do: YAML, by kind and name
+	nodeRights  map[string][]byte // permissions of nodes' programs and Prometheus: YAML, by kind and name
 	services    map[string][]byte // YAML, by name
 }
 
@@ -64,10 +64,10 @@ func readSources(root string, line support.ReleaseLine) (*sources, error) {
 	return s, s.readDeploy(filepath.Join(root, "deploy"))
 }
 
-// readDeploy reads what the kustomize base gives.
+// readDeploy reads the output of the kustomize base.
 func (s *sources) readDeploy(directory string) error {
 	options := krusty.MakeDefaultOptions()
-	options.Reorder = krusty.ReorderOptionUnspecified // kustomization.yaml has the order
+	options.Reorder = krusty.ReorderOptionUnspecified // kustomization.yaml defines the order
 	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), directory)
 	if err != nil {
 		return fmt.Errorf("build deploy/: %w", err)
@@ -83,9 +83,9 @@ func (s *sources) readDeploy(directory string) error {
 	return nil
 }
 
-// take keeps what a bundle is made of. OLM itself makes the ServiceAccount and the operator's bindings; the namespace
-// is the administrator's. A ClusterServiceVersion gives rights to ServiceAccounts only, so those of the nodes' programs
-// are objects of their own.
+// take stores the objects of a bundle. OLM itself creates the ServiceAccount and the operator's bindings, and the
+// administrator creates the namespace. A ClusterServiceVersion grants permissions only to ServiceAccounts, so the
+// permissions of the nodes' programs are separate objects.
 func (s *sources) take(r *resource.Resource) error {
 	data, err := r.AsYAML()
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *sources) take(r *resource.Resource) error {
 	return nil
 }
 
-// withoutNamespace returns an object that OLM puts into the namespace that the operator is installed in.
+// withoutNamespace returns an object without namespace, which OLM creates in the operator's namespace.
 func withoutNamespace(object []byte) ([]byte, error) {
 	var fields map[string]any
 	if err := yaml.UnmarshalStrict(object, &fields); err != nil {

@@ -1,5 +1,5 @@
-// Package command has what programs of hack have in common from the command line to the exit status: flags, the end by
-// Ctrl-C, and an error in one sentence. It knows nothing of what they do.
+// Package command contains the common parts of the programs in hack: flags, the end by Ctrl-C, an error in one
+// sentence, and the exit status.
 package command
 
 import (
@@ -16,12 +16,12 @@ import (
 // Program is a program with the flags Options.
 type Program[Options any] struct {
 	Name string
-	// Parse reads the flags, by ParseFlags.
+	// Parse parses the flags with ParseFlags.
 	Parse func(arguments []string) (Options, error)
 	Run   func(ctx context.Context, options Options, log io.Writer) error
 }
 
-// Main runs the program until it ends or somebody presses Ctrl-C, and exits.
+// Main runs the program until the end or an interrupt by Ctrl-C, and exits.
 func (p Program[Options]) Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	status := p.run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -29,7 +29,7 @@ func (p Program[Options]) Main() {
 	os.Exit(status)
 }
 
-// run returns the exit status.
+// run runs the program and returns the exit status.
 func (p Program[Options]) run(ctx context.Context, arguments []string, stdout, stderr io.Writer) int {
 	options, err := p.Parse(arguments)
 	if errors.Is(err, flag.ErrHelp) {
@@ -45,7 +45,8 @@ func (p Program[Options]) run(ctx context.Context, arguments []string, stdout, s
 	return 0
 }
 
-// ParseFlags reads flags, and shows them for -help. A mistake is the error alone, without the list of all flags.
+// ParseFlags parses flags, and prints them for -help. For a mistake, only the error is returned, without printing
+// all flags.
 func ParseFlags(flags *flag.FlagSet, arguments []string) error {
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(arguments)
@@ -59,5 +60,5 @@ func ParseFlags(flags *flag.FlagSet, arguments []string) error {
 	return err
 }
 
-// OneLine returns the message of an error, which may be several joined ones, as one sentence.
+// OneLine returns the message of an error, possibly of several joined errors, as one sentence.
 func OneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

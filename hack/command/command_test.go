@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// greet takes -to, greets, and fails as its test wants it to.
+// greet is a program with the flag -to that prints a greeting and returns the failure.
 func greet(failure error) Program[string] {
 	return Program[string]{Name: "greet",
 		Parse: func(arguments []string) (string, error) {

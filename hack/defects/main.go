@@ -1,12 +1,12 @@
-// Command defects seeds small defects, one at a time, and demands that a named test fails for each. `make defects` runs
-// it:
+// Command defects seeds small defects, one at a time, and verifies that a named test fails for each. `make defects`
+// runs the command:
 //
-//	go run ./hack/defects                    # all of them
-//	go run ./hack/defects -run 'R-095|claim' # those whose row matches
+//	go run ./hack/defects                    # all defects
+//	go run ./hack/defects -run 'R-095|claim' # defects with a matching row
 //	go run ./hack/defects -list
 //
-// A test that still passes proves less than it says: the defect has SURVIVED, and a test is missing. The rows are in
-// the folder table; its first file says how to add one.
+// If the test still passes, the defect has SURVIVED, and a test is missing. The rows are in directory table, where
+// the first file explains how to add a row.
 package main
 
 import (
@@ -73,10 +73,11 @@ func run(ctx context.Context, out io.Writer, root, pattern string, list bool) er
 	return ctx.Err()
 }
 
-// atOnce is how many defects are seeded at a time. A test mostly waits for the linker, which knows two processors.
+// atOnce is the number of defects that are seeded at a time. A test mostly waits for the linker, which uses two
+// processors.
 const atOnce = 2
 
-// seedAll first runs all tests that the rows name without a defect, and then seeds the defects.
+// seedAll first runs all tests of the rows without a defect, and then seeds the defects.
 func seedAll(ctx context.Context, out io.Writer, s *seeder, rows []row) map[verdict]int {
 	baseline := map[string]testRun{}
 	for name, tests := range testsByPackage(rows) {

@@ -11,11 +11,12 @@ import (
 	"sync"
 )
 
-// seeder applies defects, each to a copy of the tree. For a Go file the copy is an overlay, which the compiler takes in
-// the file's place. Other files are read while tests run, so that they need a real copy.
+// seeder applies each defect to a copy of the tree. For a Go file, the copy is an overlay for the compiler. Other
+// files are read while tests run and need a real copy.
 type seeder struct {
 	root string
-	// tree is where the real copies are made, one after the other: Go's cache knows packages by their path.
+	// tree is the directory of the real copies, which are created one after the other: Go's cache identifies
+	// packages by path.
 	tree string
 	mine sync.Mutex
 }
@@ -24,7 +25,8 @@ func newSeeder(root string) *seeder {
 	return &seeder{root: root, tree: filepath.Join(root, "build", "defects")}
 }
 
-// seed applies a defect, runs the tests that must fail, and says what came of it. why is for the line that is printed.
+// seed applies a defect, runs the tests that must fail, and returns the verdict. why is appended to the printed
+// line.
 func (s *seeder) seed(ctx context.Context, r row, baseline testRun) (v verdict, why string) {
 	if problem := baseline.mustPass(r.Fails); problem != "" {
 		return broken, ": without the defect, " + problem
@@ -77,7 +79,7 @@ func (s *seeder) copied(ctx context.Context, r row, content []byte) (result test
 	return s.test(ctx, s.tree, r.Package, r.Fails, ""), nil
 }
 
-// copyTree copies a checkout. What was built is not copied, but found at the same place.
+// copyTree copies a checkout. Build results are not copied, but linked.
 func copyTree(from, to string) error {
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// row is one defect. table/rules.yaml says what to write in each field.
+// row is one defect. table/rules.yaml describes the fields.
 type row struct {
 	Defect  string   `json:"defect"`
 	Breaks  string   `json:"breaks"`
@@ -26,7 +26,7 @@ type row struct {
 
 type table []row
 
-// readTable reads all files of a folder, in the order of their names.
+// readTable reads all files of a directory, ordered by name.
 func readTable(folder string) (table, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
@@ -52,7 +52,7 @@ func readTable(folder string) (table, error) {
 	return all, nil
 }
 
-// matching returns the rows in which a pattern is found.
+// matching returns the rows that match a pattern.
 func (t table) matching(pattern *regexp.Regexp) []row {
 	return slices.DeleteFunc(slices.Clone(t), func(r row) bool {
 		fields := append([]string{r.Defect, r.Breaks, r.File, r.Package}, r.Fails...)
@@ -60,7 +60,7 @@ func (t table) matching(pattern *regexp.Regexp) []row {
 	})
 }
 
-// testsByPackage returns all tests that rows name, each once.
+// testsByPackage returns the tests of the rows, without duplicates.
 func testsByPackage(rows []row) map[string][]string {
 	tests := map[string][]string{}
 	for _, r := range rows {

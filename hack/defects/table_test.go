@@ -24,8 +24,8 @@ func readRepositoryTable(t *testing.T) table {
 	return rows
 }
 
-// The code goes on under the table. So that a row does not rot, it must fit each day, and not only when the defects are
-// seeded.
+// The code under the table changes. This test keeps each row applicable every day, and not only when the defects
+// are seeded.
 func TestEveryRowFitsTheCode(t *testing.T) {
 	tests := map[string]packageTests{}
 	sentences := map[string]bool{}
@@ -53,7 +53,7 @@ func TestEveryRowFitsTheCode(t *testing.T) {
 	}
 }
 
-// packageTests are the tests of a package, as far as its text tells.
+// packageTests contains the tests of a package that are found in its source text.
 type packageTests struct {
 	functions []string
 	text      string
@@ -85,7 +85,7 @@ func readTests(t *testing.T, name string) packageTests {
 	return tests
 }
 
-// lacks says what there is not of a test: its function, or the sentence of a subtest.
+// lacks returns the missing part of a test: its function, or the sentence of a subtest.
 func (p packageTests) lacks(test string) string {
 	function, subtests, _ := strings.Cut(test, "/")
 	if !slices.Contains(p.functions, function) {

@@ -14,31 +14,32 @@ import (
 	"time"
 )
 
-// verdict is what came of a defect.
+// verdict is the result for a defect.
 type verdict string
 
 const (
 	caught   verdict = "caught"
 	survived verdict = "SURVIVED"
-	// broken rows say nothing about the tests: the row is what has to be mended.
+	// broken means that the row must be fixed. It is no result about the tests.
 	broken verdict = "BROKEN"
 )
 
-// testRun is what `go test` said of a package.
+// testRun is the result of `go test` for a package.
 type testRun struct {
-	// results are "pass", "fail" or "skip", by test.
+	// results maps tests to "pass", "fail" or "skip".
 	results map[string]string
-	// trouble is why tests ended by something other than their assertions; empty when there was nothing of that kind.
+	// trouble is the reason why tests ended other than by their assertions, or "".
 	trouble string
 }
 
-// testLimit is for one package.
+// testLimit is the time limit for one package.
 const testLimit = 10 * time.Minute
 
-// quickBuild are flags for programs that run once, for a moment: compiler and linker take most of a row's time.
+// quickBuild contains flags for programs that run once, for a moment: compiler and linker need most of a row's
+// time.
 var quickBuild = []string{"-vet=off", "-gcflags=-N -l", "-ldflags=-s -w"}
 
-// test runs some tests of a package in a directory, with an overlay unless that is empty.
+// test runs some tests of a package in a directory, with an overlay unless it is empty.
 func (s *seeder) test(ctx context.Context, directory, name string, tests []string, overlay string) testRun {
 	arguments := append([]string{"test", "-json", "-timeout", testLimit.String(), "-run", runPattern(tests)},
 		quickBuild...)
@@ -47,7 +48,7 @@ func (s *seeder) test(ctx context.Context, directory, name string, tests []strin
 	}
 	arguments = append(arguments, "./"+name)
 	if usesRapid(filepath.Join(directory, filepath.FromSlash(name))) {
-		arguments = append(arguments, "-rapid.nofailfile") // what fails here must not be tried in every later run
+		arguments = append(arguments, "-rapid.nofailfile") // a failing input must not be replayed in later runs
 	}
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = directory
@@ -64,7 +65,7 @@ func (s *seeder) test(ctx context.Context, directory, name string, tests []strin
 	return result
 }
 
-// runPattern makes the pattern for -run that is for these tests and no others.
+// runPattern returns the pattern for -run that matches exactly these tests.
 func runPattern(tests []string) string {
 	var patterns []string
 	for _, test := range tests {
@@ -77,7 +78,7 @@ func runPattern(tests []string) string {
 	return strings.Join(patterns, "|")
 }
 
-// testName is how the package testing writes the name of a test: a table names subtests by sentences.
+// testName returns the name that package testing writes for a test: a table names subtests by sentences.
 func testName(test string) string { return strings.ReplaceAll(test, " ", "_") }
 
 func usesRapid(folder string) bool {
@@ -93,7 +94,7 @@ type event struct {
 	Action, Test, Output, FailedBuild string
 }
 
-// panics are how the runtime begins to say why it ends a program.
+// panics matches the beginning of the runtime's message about the end of a program.
 var panics = regexp.MustCompile(`^(panic|fatal error): `)
 
 func readEvents(output []byte) testRun {
@@ -118,7 +119,7 @@ func readEvents(output []byte) testRun {
 	return run
 }
 
-// mustPass says what is wrong with a run in which the tests are to pass; empty when they did.
+// mustPass returns the problem of a run in which the tests must pass, or "".
 func (t testRun) mustPass(tests []string) string {
 	if t.trouble != "" {
 		return t.trouble
@@ -131,7 +132,7 @@ func (t testRun) mustPass(tests []string) string {
 	return ""
 }
 
-// judge wants each of the tests to have failed by its own assertion.
+// judge verifies that each of the tests has failed by its own assertion.
 func (t testRun) judge(tests []string) (v verdict, why string) {
 	if t.trouble != "" {
 		return broken, ": " + t.trouble

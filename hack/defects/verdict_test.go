@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// module is a program with a test that proves something, one that does not, and one that reads a file.
+// module is a program with three tests: a test with an assertion, a test without one, and a test that reads a file.
 var module = map[string]string{
 	"go.mod":       "module example.com/sum\n\ngo 1.26\n",
 	"sum/sum.go":   "package sum\n\nfunc Sum(a, b int) int { return a + b }\n",

@@ -15,19 +15,20 @@ import (
 // sbomType is the media type of an SPDX document in JSON.
 const sbomType = "application/spdx+json"
 
-// emptyConfig is the configuration of an artifact that has none, as OCI defines it.
+// emptyConfig is OCI's configuration of an artifact without configuration.
 const (
 	emptyConfig     = "{}"
 	emptyConfigType = "application/vnd.oci.empty.v1+json"
 )
 
-// artifact is an OCI artifact: a manifest that refers to an image, with one file.
+// artifact is an OCI artifact: a manifest with one file that refers to an image.
 type artifact struct {
 	manifest []byte
 	content  v1.Layer
 }
 
-// attach adds the SBOM to a layout as an artifact that refers to the image: registries list it among its referrers.
+// attach adds the SBOM to a layout as an artifact that refers to the image, so that registries list the SBOM among
+// the image's referrers.
 func attach(path layout.Path, image v1.ImageIndex, sbom []byte) (v1.Hash, error) {
 	subject, err := partial.Descriptor(image)
 	if err != nil {

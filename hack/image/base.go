@@ -11,14 +11,14 @@ import (
 	"github.com/windows-machine-config/wmco/hack/registry"
 )
 
-// base is what the image is built on. The zero value is nothing.
+// base is the base image. The zero value means no base image.
 type base struct {
 	source string
 	name   string // of an image in a registry
 	images []registry.Image
 }
 
-// openBase opens the image in a folder or a registry; none is no base.
+// openBase opens the image in a directory or a registry. An empty source means no base.
 func openBase(ctx context.Context, source string) (base, error) {
 	if source == "" {
 		return base{}, nil
@@ -46,7 +46,7 @@ func (b base) on(p v1.Platform) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the base image BASE=%s has %w", b.source, err)
 	}
-	if b.name == "" { // what comes from a registry is compared with its digest on the way
+	if b.name == "" { // content from a registry is verified during the download
 		if err := intact(found.Image); err != nil {
 			return nil, fmt.Errorf("the base image BASE=%s: %w", b.source, err)
 		}
@@ -54,7 +54,7 @@ func (b base) on(p v1.Platform) (v1.Image, error) {
 	return found.Image, nil
 }
 
-// intact checks that all layers of an image in a folder are there, with their digests.
+// intact checks that all layers of an image in a directory exist and have their digests.
 func intact(image v1.Image) error {
 	layers, err := image.Layers()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// someBase is an image with a file, a label, a variable and a command, in Docker's format.
+// someBase returns an image with a file, a label, a variable and a command, in Docker's format.
 func someBase(t *testing.T, p v1.Platform) v1.Image {
 	t.Helper()
 	var data bytes.Buffer
@@ -57,7 +57,8 @@ func index(t *testing.T, platforms ...v1.Platform) v1.ImageIndex {
 	return all
 }
 
-// checkBuiltOn checks that an image is made of its base and the rest, and names the base if that has a name.
+// checkBuiltOn checks that an image consists of a base and the other layers, and includes the name of the base if
+// there is one.
 func checkBuiltOn(t *testing.T, m made, name string) {
 	t.Helper()
 	for platform, image := range m.images {

@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// blob is a layer that was written. It implements partial.CompressedLayer.
+// blob is a written layer. It implements partial.CompressedLayer.
 type blob struct {
 	path           string
 	digest, diffID v1.Hash
@@ -37,7 +37,7 @@ var _ interface {
 // Digest implements partial.CompressedLayer.
 func (b blob) Digest() (v1.Hash, error) { return b.digest, nil }
 
-// DiffID is the digest of the uncompressed layer. It implements partial.WithDiffID.
+// DiffID returns the digest of the uncompressed layer. It implements partial.WithDiffID.
 func (b blob) DiffID() (v1.Hash, error) { return b.diffID, nil }
 
 // Size implements partial.CompressedLayer.
@@ -49,7 +49,7 @@ func (b blob) MediaType() (types.MediaType, error) { return types.OCILayer, nil 
 // Compressed implements partial.CompressedLayer.
 func (b blob) Compressed() (io.ReadCloser, error) { return os.Open(b.path) }
 
-// writeBlob writes a layer into the folder of blobs, under its digest. The same content gives the same bytes.
+// writeBlob writes a layer into the directory of blobs, under its digest. The output is reproducible.
 func writeBlob(folder string, l layer, modified time.Time, create func(string) (io.WriteCloser, error)) (blob, error) {
 	temporary := filepath.Join(folder, "incomplete")
 	target, err := create(temporary)
@@ -83,7 +83,7 @@ func compress(w io.Writer, l layer, modified time.Time) (v1.Hash, error) {
 	return sha256Hash(sum), zip.Close()
 }
 
-// archive writes files with the folders that they are in.
+// archive writes files with their directories.
 func archive(w io.Writer, files []file, modified time.Time) error {
 	t := tar.NewWriter(w)
 	for _, folder := range folders(files) {
@@ -116,7 +116,7 @@ func archive(w io.Writer, files []file, modified time.Time) error {
 	return t.Close()
 }
 
-// folders returns all folders that files are in, the outer ones first.
+// folders returns the directories of the files, outer ones first.
 func folders(files []file) []string {
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -133,7 +133,7 @@ func folders(files []file) []string {
 	}, strings.Compare)
 }
 
-// counter passes bytes on, and keeps their number and digest.
+// counter forwards bytes, and records their number and digest.
 type counter struct {
 	to   io.Writer
 	hash hash.Hash

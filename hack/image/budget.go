@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// budgets are how large things may become, in bytes. What grows is carried to each cluster by each release, so a build that
-// exceeds them fails instead of saying so.
+// budgets contains the maximum sizes of parts in bytes. Each release is copied to every cluster, so a build that
+// exceeds a budget fails.
 type budgets struct {
 	operator int64 // the program
-	// image is for the compressed layers of a platform, without those of the base, of hybrid-overlay-node, which comes from
-	// elsewhere, and of patches, which are as many as there are releases to make them from. How much of the pack is of
-	// hybrid-overlay-node can only be estimated: as much as it has by itself, which is a little too much.
+	// image is for the compressed layers of a platform. The layers of the base and hybrid-overlay-node, which is
+	// built elsewhere, are excluded. Patches are excluded as well, because they depend on the number of earlier
+	// releases. The share of hybrid-overlay-node in the pack is estimated by its separate size, which is slightly
+	// too large.
 	image int64
 }
 
@@ -25,7 +26,7 @@ func released() *budgets { return &budgets{operator: 80_000_000, image: 160_000_
 // external is the component that is built elsewhere.
 const external = "hybrid-overlay-node"
 
-// share is the part that a layer has in the size of an image.
+// share is the contribution of a layer to the size of an image.
 type share struct {
 	what string
 	size int64

@@ -13,7 +13,7 @@ func TestAnImageWithinItsBudgetsIsWritten(t *testing.T) {
 	}
 }
 
-// What is built elsewhere, the base, and patches may be as large as they are.
+// Components built elsewhere, the base, and patches may have any size.
 func TestTheImagesBudgetIsForWhatTheProjectBuilds(t *testing.T) {
 	with, without := budgeted(t, parts{}), budgeted(t, parts{absent: true})
 	if more := with - without; more > 100 || more < -100 {
@@ -21,7 +21,7 @@ func TestTheImagesBudgetIsForWhatTheProjectBuilds(t *testing.T) {
 	}
 }
 
-// budgeted returns how much an image has of its budget, in bytes.
+// budgeted returns the used part of an image's budget, in bytes.
 func budgeted(t *testing.T, with parts) (total int64) {
 	t.Helper()
 	o := inputs(t, with)

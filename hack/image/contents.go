@@ -13,10 +13,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// certificatesModule is the module that the certificate authorities come from.
+// certificatesModule is the module with the certificate authorities.
 const certificatesModule = "golang.org/x/crypto/x509roots/fallback"
 
-// describe makes the SBOM of the image with a digest.
+// describe returns the SBOM of the image with a digest.
 func (w writer) describe(operators []operator, p *payload.Payload, digest v1.Hash) ([]byte, error) {
 	image := sbom.Image{Name: imageName, Version: w.version, SHA256: digest.Hex, Created: w.created, Vendor: vendor,
 		License: licenses, Base: w.base.source}
@@ -47,7 +47,7 @@ func (w writer) describe(operators []operator, p *payload.Payload, digest v1.Has
 	return sbom.Document(image)
 }
 
-// linked returns a module that this program is linked with.
+// linked returns a module that is linked into this program.
 func linked(path string) []*debug.Module {
 	own, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -61,7 +61,7 @@ func linked(path string) []*debug.Module {
 	return nil
 }
 
-// buildOf returns the build information of a file of the payload; nil if it was not built by Go.
+// buildOf returns the build information of a file in the payload, or nil for a file that was not built by Go.
 func buildOf(p *payload.Payload, f payload.File) (*buildinfo.BuildInfo, error) {
 	content, err := p.Open(f.SHA256)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// What the image says of itself.
+// Description of the image.
 const (
 	imageName   = "windows-machine-config-operator"
 	displayName = "Windows Machine Config Operator"
@@ -21,12 +21,12 @@ const (
 	licenses = "Apache-2.0"
 )
 
-// user is the one that the operator runs as where the cluster does not choose another. The kubelet compares a number
-// with 0; of a name it could not tell.
+// user is the user that the operator runs as unless the cluster chooses another. A number is required, because the
+// kubelet cannot verify that a user name is not root.
 const user = "65532:65532"
 
-// creationTime returns the time of the files and of the image: that of SOURCE_DATE_EPOCH, or the beginning of 1970, so
-// that the same inputs give the same digest.
+// creationTime returns the time of the files and of the image: SOURCE_DATE_EPOCH, or the beginning of 1970, so that
+// the same inputs give the same digest.
 func creationTime(epoch string) (time.Time, error) {
 	if epoch == "" {
 		return time.Unix(0, 0).UTC(), nil
@@ -38,7 +38,7 @@ func creationTime(epoch string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// labels are those that the images of OpenShift's operators have.
+// labels returns the labels that images of OpenShift operators have.
 func labels(version string) map[string]string {
 	all := map[string]string{
 		"name": imageName, "version": version, "release": "1", "vendor": vendor, "summary": summary,
@@ -50,7 +50,7 @@ func labels(version string) map[string]string {
 	return all
 }
 
-// annotations are those that OCI defines.
+// annotations returns the annotations that OCI defines.
 func annotations(version string) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title": displayName, "org.opencontainers.image.description": description,
@@ -60,7 +60,7 @@ func annotations(version string) map[string]string {
 	}
 }
 
-// configuration completes the configuration of an image whose layers are there: how it is run, and what it is.
+// configuration completes the configuration of an image with the command and the description.
 func configuration(layers *v1.ConfigFile, inherited *v1.ConfigFile, p v1.Platform, version string,
 	created time.Time) *v1.ConfigFile {
 	c := layers.DeepCopy()

@@ -21,7 +21,7 @@ import (
 
 const testVersion = "12.3.4"
 
-// operators are programs that are recognized as the operator and do nothing, by their platform. All tests share them.
+// operators returns programs by platform that are recognized as the operator and do nothing. All tests share them.
 var operators = sync.OnceValues(func() (map[string][]byte, error) {
 	folder, err := os.MkdirTemp("", "wmco-test-operator-")
 	if err != nil {
@@ -54,13 +54,13 @@ var operators = sync.OnceValues(func() (map[string][]byte, error) {
 	return programs, nil
 })
 
-// parts are what the payload of a test is made of; the zero value is all that there should be.
+// parts describes the payload of a test. The zero value is a complete payload.
 type parts struct {
 	agent, kubelet string
 	absent         bool // hybrid-overlay-node
 }
 
-// inputs writes everything that an image is made of into a new folder.
+// inputs writes the inputs of an image into a new directory.
 func inputs(t *testing.T, with parts) options {
 	t.Helper()
 	folder := t.TempDir()
@@ -95,7 +95,7 @@ func inputs(t *testing.T, with parts) options {
 	return o
 }
 
-// program is a text as large as a program: the payload's format has a least size.
+// program returns a text as large as a program, because the payload's format has a minimum size.
 func program(text string) string {
 	return "MZ " + text + strings.Repeat(" This program cannot be run in DOS mode.", 50)
 }
@@ -117,7 +117,7 @@ func write(t *testing.T, file, content string) {
 	}
 }
 
-// made is an image as it lies in its layout.
+// made is an image in its layout.
 type made struct {
 	digest v1.Hash
 	root   v1.ImageIndex
@@ -125,7 +125,7 @@ type made struct {
 	sbom   v1.Image
 }
 
-// build makes the image, and reads it.
+// build builds and reads the image.
 func build(t *testing.T, o options) made {
 	t.Helper()
 	if err := run(t.Context(), o, io.Discard); err != nil {
@@ -160,13 +160,13 @@ func read(t *testing.T, output string) made {
 	return m
 }
 
-// entry is a file or a folder of an image.
+// entry is a file or a directory of an image.
 type entry struct {
 	tar.Header
 	content string
 }
 
-// unpack returns all that a container of an image sees, by path.
+// unpack returns the file system of a container of the image, by path.
 func unpack(t *testing.T, image v1.Image) map[string]entry {
 	t.Helper()
 	stream := mutate.Extract(image)

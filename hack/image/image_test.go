@@ -79,7 +79,7 @@ func TestTheImageHoldsWhatTheOperatorNeeds(t *testing.T) {
 	}
 }
 
-// skopeo of Debian 12 would copy the index only if it may change its digest.
+// skopeo of Debian 12 would otherwise copy the index only if the digest may change.
 func TestAnImageIsNoArtifact(t *testing.T) {
 	m := build(t, inputs(t, parts{}))
 	index, err := m.root.ImageIndex(m.digest)
@@ -180,7 +180,7 @@ func TestWhatChangesOftenIsSmallAndLast(t *testing.T) {
 	})
 	for name, test := range map[string]struct {
 		change parts
-		same   int // layers from the first one on
+		same   int // number of equal layers from the first
 		differ int
 	}{
 		"another agent changes the layer before the program's":                 {parts{agent: "2"}, len(old) - 2, 1},
@@ -203,7 +203,7 @@ func TestWhatChangesOftenIsSmallAndLast(t *testing.T) {
 
 func TestPatchesTravelWithTheImage(t *testing.T) {
 	kubelet := make([]byte, 50_000)
-	_, _ = rand.NewChaCha8([32]byte{1}).Read(kubelet) // it never fails; nothing compresses this but a patch
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(kubelet) // never fails; only a patch can compress this
 	old := inputs(t, parts{kubelet: string(kubelet)})
 	earlier, err := payload.Load(old.payload)
 	must(t, err)

@@ -15,38 +15,38 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// Where things are in the image. deploy/deployment.yaml gives the payload's folder to the operator.
+// Paths in the image. deploy/deployment.yaml passes the payload's directory to the operator.
 const (
 	operatorPath     = "usr/bin/wmco"
-	gatherPath       = "usr/bin/gather"                                // oc adm must-gather runs it
-	legacyPath       = "usr/local/bin/windows-machine-config-operator" // of the program before version 12, for scripts
+	gatherPath       = "usr/bin/gather"                                // run by oc adm must-gather
+	legacyPath       = "usr/local/bin/windows-machine-config-operator" // of the legacy operator, for scripts
 	payloadPath      = "payload"
-	certificatesPath = "etc/ssl/certs/ca-certificates.crt" // the first place in which Go looks
+	certificatesPath = "etc/ssl/certs/ca-certificates.crt" // the first path that Go checks
 )
 
-// layer is what a layer holds.
+// layer is the content of a layer.
 type layer struct {
 	what  string // for the image's history
 	files []file
-	// compressed content is not compressed again.
+	// compressed is true for content that must not be compressed again.
 	compressed bool
-	// unbudgeted layers do not count against the image's budget.
+	// unbudgeted is true for a layer that does not count against the image's budget.
 	unbudgeted bool
-	packed     bool // whether the pack has the content, too
+	packed     bool // whether the pack includes the content
 }
 
-// file is one regular file, or a symbolic link. Its owner is root, as for all files of the image, and everybody may read
-// it: OpenShift runs the operator as a user of its own choice.
+// file is a regular file or a symbolic link. Like all files of the image, it is owned by root and readable by all
+// users: OpenShift runs the operator as an arbitrary user.
 type file struct {
 	path    string
-	link    string // of a symbolic link: where it leads
+	link    string // target of a symbolic link
 	mode    int64
 	size    int64
 	content func() (io.ReadCloser, error)
 }
 
-// sharedLayers are the layers that are the same on all platforms. What changes least comes first: a new release sends
-// only the layers that it changes. The operator's layer comes after them.
+// sharedLayers returns the layers that are the same on all platforms, the most stable first: a new release sends
+// only the changed layers. The operator's layer comes last.
 func sharedLayers(p *payload.Payload, withCertificates bool) ([]layer, error) {
 	parts, err := p.Parts()
 	if err != nil {
@@ -78,7 +78,7 @@ func sharedLayers(p *payload.Payload, withCertificates bool) ([]layer, error) {
 	return layers, err
 }
 
-// filesIn returns files of the payload's folder.
+// filesIn returns files of the payload's directory.
 func filesIn(directory string, names []string) ([]file, error) {
 	var files []file
 	for _, name := range names {
@@ -91,7 +91,7 @@ func filesIn(directory string, names []string) ([]file, error) {
 	return files, nil
 }
 
-// operatorLayer returns the layer with the program, and with links under its other names.
+// operatorLayer returns the layer with the program and its links.
 func operatorLayer(o operator) (layer, error) {
 	f, err := fileAt(o.file, operatorPath, 0o755)
 	gather := file{path: gatherPath, link: path.Base(operatorPath), mode: 0o777}
@@ -108,8 +108,9 @@ func fileAt(source, target string, mode int64) (file, error) {
 		content: func() (io.ReadCloser, error) { return os.Open(source) }}, nil
 }
 
-// certificates are the certificate authorities that Mozilla trusts, from a Go module: the same on every machine. Those
-// that are trusted only for certificates before some day are left out, because a file cannot say so.
+// certificates returns the certificate authorities that Mozilla trusts, from a Go module: the same on every
+// machine. Authorities that are trusted only for certificates issued before some date are excluded, because a file
+// cannot express this.
 func certificates() layer {
 	var data bytes.Buffer
 	for root := range bundle.Roots() {

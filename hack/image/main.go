@@ -1,6 +1,6 @@
-// Command image writes the operator's image as an OCI layout: for each platform the operator's program, and the payload
-// with everything that runs on Windows nodes. It needs no daemon and no root. docs/install.md is for those who run it,
-// by `make image`.
+// Command image writes the operator's image as an OCI layout: for each platform the operator's program, and the
+// payload with everything that runs on Windows nodes. Neither a daemon nor root is required. docs/install.md
+// describes the use by `make image`.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/hack/command"
 )
 
-// options are the flags.
+// options contains the flags.
 type options struct {
 	operators    operatorFlag
 	payload      string
@@ -26,7 +26,7 @@ type options struct {
 	image        string
 	allowMissing string
 	epoch        string // SOURCE_DATE_EPOCH
-	// budgets are not checked if they are nil.
+	// budgets are not checked if nil.
 	budgets *budgets
 	// create opens a new file of the layout.
 	create func(path string) (io.WriteCloser, error)
@@ -60,7 +60,7 @@ func main() {
 	command.Program[options]{Name: "image", Parse: parseFlags, Run: run}.Main()
 }
 
-// run reads and checks everything before it writes anything, and writes everything before it pushes anything.
+// run reads and checks all inputs before writing anything, and writes all files before pushing anything.
 func run(ctx context.Context, o options, log io.Writer) error {
 	created, err := creationTime(o.epoch)
 	if err != nil {
@@ -105,7 +105,7 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	if err := push(ctx, tag, o.output, result); err != nil {
 		return fmt.Errorf("push %s: %w; the image stays in %s", o.image, err, o.output)
 	}
-	// There is no tag beside the digest: skopeo takes no name with both.
+	// The digest has no tag beside it: skopeo accepts no name with both.
 	fmt.Fprintf(log, "pushed %s\n%s\n", tag, tag.Context().Digest(result.digest.String()))
 	return nil
 }

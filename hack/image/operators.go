@@ -12,13 +12,13 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// operatorPackage is the main package by which the operator is recognized.
+// operatorPackage is the main package that identifies the operator.
 const operatorPackage = "github.com/windows-machine-config/wmco/cmd/wmco"
 
-// machines are the platforms that an image can be for, as the headers of their programs name them.
+// machines maps the supported platforms to the machine types in program headers.
 var machines = map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64": elf.EM_AARCH64}
 
-// operatorFlag is a flag that is given once for each platform.
+// operatorFlag is a flag that is set once for each platform.
 type operatorFlag []operator
 
 // operator is the operator's program for one platform.
@@ -50,8 +50,8 @@ func (f *operatorFlag) Set(value string) error {
 	return nil
 }
 
-// readOperators checks that each program is the operator, for the right platform, and runs in an image without
-// libraries. It returns them in the order of their platforms.
+// readOperators checks that each program is the operator for the right platform and runs in an image without
+// libraries. The programs are returned ordered by platform.
 func readOperators(operators []operator, version string) ([]operator, error) {
 	if len(operators) == 0 || version == "" {
 		return nil, errors.New("the operator's program or its version is not given")

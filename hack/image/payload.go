@@ -8,7 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// readPayload loads the payload, and reads all of it: what an image holds cannot be repaired on a cluster.
+// readPayload loads the payload and reads all of it, because the content of an image cannot be repaired on a
+// cluster.
 func readPayload(o options) (*payload.Payload, error) {
 	p, err := payload.Load(o.payload)
 	if err != nil {
@@ -39,8 +40,8 @@ func readPayload(o options) (*payload.Payload, error) {
 	return p, nil
 }
 
-// refuseGaps returns an error for components that the payload does not have and should, and for names of components
-// that it has.
+// refuseGaps returns an error for missing components that are not allowed to be missing, and for allowed names of
+// components that exist.
 func refuseGaps(p *payload.Payload, allowed []string) error {
 	m := p.Manifest()
 	var missing []string

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/hack/registry"
 )
 
-// parseTag reads the name that an image is pushed to; none is none.
+// parseTag parses the name for the push. An empty name means no push.
 func parseTag(image string) (name.Tag, error) {
 	if image == "" {
 		return name.Tag{}, nil
@@ -23,7 +23,7 @@ func parseTag(image string) (name.Tag, error) {
 	return tag, nil
 }
 
-// push pushes what was written: the image for all platforms, and its SBOM, which refers to it.
+// push pushes the image for all platforms, and the SBOM that refers to it.
 func push(ctx context.Context, tag name.Tag, output string, w written) error {
 	path, err := layout.FromPath(output)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// silent has a registry log nothing.
+// silent disables the log of a registry.
 var silent = registry.Logger(log.New(io.Discard, "", 0))
 
 func TestTheImageIsPushedWithItsSBOM(t *testing.T) {
@@ -54,7 +54,7 @@ func TestTheImageIsPushedWithItsSBOM(t *testing.T) {
 			t.Errorf("it says %s, want %s", said.String(), want)
 		}
 	})
-	// This registry does not list referrers, so that the client keeps their list under a tag, as OCI defines it.
+	// This registry does not list referrers, so the client stores the list under a tag, as OCI defines.
 	t.Run("the SBOM is found from the image", func(t *testing.T) {
 		referrers, err := remote.Referrers(tag.Context().Digest(m.digest.String()))
 		must(t, err)
@@ -73,7 +73,7 @@ func TestTheImageIsPushedWithItsSBOM(t *testing.T) {
 	})
 }
 
-// only returns the one file of an artifact.
+// only returns the only file of an artifact.
 func only(t *testing.T, artifact v1.Image) []byte {
 	t.Helper()
 	layers, err := artifact.Layers()

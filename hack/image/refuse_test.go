@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/hack/command"
 )
 
-// nobody is an address that nobody listens on.
+// nobody returns an address without a listener.
 func nobody(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -28,7 +28,7 @@ func nobody(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// fullDisk takes some bytes, and then has no space.
+// fullDisk accepts a number of bytes, and then has no space.
 type fullDisk struct {
 	io.WriteCloser
 	left int
@@ -58,7 +58,7 @@ func damage(t *testing.T, o *options) {
 	must(t, os.WriteFile(files[0], data, 0o644))
 }
 
-// layerOfBase has the image built on a base in a folder, and returns the file of a layer of it.
+// layerOfBase sets a base in a directory, and returns the file of one of its layers.
 func layerOfBase(t *testing.T, o *options) string {
 	t.Helper()
 	o.base = filepath.Join(t.TempDir(), "base")
@@ -72,7 +72,7 @@ func layerOfBase(t *testing.T, o *options) string {
 	return filepath.Join(o.base, "blobs", digest.Algorithm, digest.Hex)
 }
 
-// Each sentence says what is wrong and what to do.
+// Each error names the problem and the remedy in one sentence.
 func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 	for name, test := range map[string]struct {
 		with   parts
@@ -99,7 +99,7 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 			o.operators[0].file = o.operators[1].file
 		}, want: []string{"linux/amd64", "EM_AARCH64"}},
 		"an operator that needs libraries": {change: func(t *testing.T, o *options) {
-			shell, err := exec.LookPath("bash") // it needs some
+			shell, err := exec.LookPath("bash") // any program with dependencies on libraries
 			must(t, err)
 			o.operators = operatorFlag{{platform: v1.Platform{OS: "linux", Architecture: runtime.GOARCH}, file: shell}}
 		}, want: []string{"needs libraries", "CGO_ENABLED=0"}},

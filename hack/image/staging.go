@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// staging is a folder beside the output, in which everything is written first: an image that was not written to its end
-// is never found under the output's name.
+// staging is a directory next to the output that receives all files first: an incomplete image never exists under
+// the name of the output.
 type staging struct {
 	folder, output string
 }
 
-// stage makes the folder. It refuses an output that something else lies in.
+// stage creates the directory. It refuses an existing output other than an OCI layout.
 func stage(output string) (staging, error) {
 	output = filepath.Clean(output)
 	if entries, err := os.ReadDir(output); err == nil && len(entries) > 0 {
@@ -33,10 +33,10 @@ func stage(output string) (staging, error) {
 
 func (s staging) layout() string { return filepath.Join(s.folder, "new") }
 
-// sbomPath is the place of the SBOM of an image.
+// sbomPath returns the path of an image's SBOM.
 func sbomPath(output string) string { return filepath.Clean(output) + ".spdx.json" }
 
-// commit puts layout and SBOM in their places.
+// commit moves layout and SBOM to their final paths.
 func (s staging) commit(sbom []byte) error {
 	description := filepath.Join(s.folder, "sbom")
 	if err := os.WriteFile(description, sbom, 0o644); err != nil {
@@ -52,5 +52,5 @@ func (s staging) commit(sbom []byte) error {
 	return os.Rename(description, sbomPath(s.output))
 }
 
-// discard deletes what is left: everything if the image is not complete, else the image that was replaced.
+// discard deletes the staging directory with the incomplete image or the replaced image.
 func (s staging) discard() { _ = os.RemoveAll(s.folder) }

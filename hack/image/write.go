@@ -19,19 +19,19 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// referenceName is the annotation by which tools find an image in a layout.
+// referenceName is the annotation with the name of an image in a layout.
 const referenceName = "org.opencontainers.image.ref.name"
 
 // writer writes a layout.
 type writer struct {
-	layout  string // an empty folder
+	layout  string // an empty directory
 	create  func(string) (io.WriteCloser, error)
 	created time.Time
 	version string
 	base    base
 }
 
-// written says what was written.
+// written describes the written image.
 type written struct {
 	digest, sbomDigest v1.Hash
 	sbom               []byte
@@ -45,7 +45,7 @@ type writtenImage struct {
 	shares   []share // in the image's budget
 }
 
-// write writes the images of all platforms, their index, and the SBOM that refers to it.
+// write writes the images of all platforms, their index, and the SBOM that refers to the index.
 func (w writer) write(operators []operator, files *payload.Payload, tag string) (written, error) {
 	if err := os.MkdirAll(w.blobs(), 0o755); err != nil {
 		return written{}, err
@@ -90,11 +90,11 @@ func (w writer) write(operators []operator, files *payload.Payload, tag string) 
 	return result, err
 }
 
-// noArtifact is an image whose entry in an index has no artifactType. The library would put the configuration's media type
-// there, and skopeo of Debian 12 copies no such index with its digest.
+// noArtifact is an image without artifactType in the index entry. The library would otherwise set the
+// configuration's media type, and skopeo of Debian 12 cannot copy such an index without changing the digest.
 type noArtifact struct{ v1.Image }
 
-// ArtifactType is looked for by the library.
+// ArtifactType is called by the library.
 func (noArtifact) ArtifactType() (string, error) { return "", nil }
 
 func (w writer) blobs() string { return filepath.Join(w.layout, "blobs", "sha256") }
@@ -111,7 +111,7 @@ func (w writer) blobsOf(layers []layer) ([]blob, error) {
 	return blobs, nil
 }
 
-// image makes the image for one platform.
+// image writes the image for one platform.
 func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image, writtenImage, error) {
 	from, err := w.base.on(o.platform)
 	if err != nil {
@@ -166,7 +166,7 @@ func (w writer) image(o operator, shared []layer, sharedBlobs []blob) (v1.Image,
 	return image, line, err
 }
 
-// annotate says what the image is, and what it was built on.
+// annotate adds the description of the image and the name of its base.
 func (w writer) annotate(image, from v1.Image) (v1.Image, error) {
 	all := annotations(w.version)
 	if !w.base.scratch() {
@@ -186,7 +186,7 @@ func (w writer) annotate(image, from v1.Image) (v1.Image, error) {
 	return annotated, nil
 }
 
-// inherit returns the configuration of the base, and its layers, which are the first of the image.
+// inherit returns the configuration and the layers of the base, which precede the image's layers.
 func inherit(from v1.Image) (*v1.ConfigFile, []mutate.Addendum, error) {
 	config, err := from.ConfigFile()
 	if err != nil {
@@ -208,7 +208,7 @@ func inherit(from v1.Image) (*v1.ConfigFile, []mutate.Addendum, error) {
 	return config, adds, nil
 }
 
-// ociLayer returns OCI's name of a layer's media type: Docker has others for the same.
+// ociLayer returns OCI's name of a layer's media type. Docker uses different names.
 func ociLayer(mediaType types.MediaType) types.MediaType {
 	switch mediaType {
 	case types.DockerLayer:
@@ -231,7 +231,7 @@ func measure(image v1.Image, p v1.Platform) (writtenImage, error) {
 	return line, nil
 }
 
-// text tells the builder what there is now.
+// text returns a summary of the written image for the user.
 func (r written) text(output string) string {
 	var b strings.Builder
 	for _, i := range r.images {

@@ -5,7 +5,7 @@ import "regexp"
 // source is the kind of text that a check counts in.
 type source string
 
-// The sources, with what their size is measured in.
+// The sources, with the unit of their size.
 const (
 	sourceComments source = "comments"  // words
 	sourceNames    source = "functions" // functions
@@ -18,9 +18,9 @@ const (
 type check struct {
 	name   string
 	source source
-	// pattern is what is counted in text; nil for checks that count otherwise.
+	// pattern matches the counted text, or is nil for checks without a pattern.
 	pattern *regexp.Regexp
-	// final is the count per 10,000 that a directory may always have, and field what comparable projects have.
+	// final is the permanent limit of a directory per 10,000, and field is the range in comparable projects.
 	final float64
 	field string
 }
@@ -29,7 +29,7 @@ func newCheck(name string, source source, pattern string, final float64, field s
 	return check{name: name, source: source, pattern: regexp.MustCompile(`(?i)\b(?:` + pattern + `)\b`), final: final, field: field}
 }
 
-// The checks that count other things than words.
+// The checks that do not count words.
 const (
 	checkOneWordNames  = "one-word function names"
 	checkDeclarations  = "private declarations"
@@ -40,7 +40,7 @@ const (
 	minWordsOfSentence = 3
 )
 
-// checks are all counts. The field is cert-manager, source-controller, Karpenter and k0sctl.
+// checks contains all checks. The field is cert-manager, source-controller, Karpenter and k0sctl.
 var checks = []check{
 	newCheck("what", sourceComments, `what`, 20, "2-5"),
 	newCheck("who, nobody", sourceComments, `who|whom|whose|whoever|(?:no|some|every|any)body`, 6, "0-5"),
@@ -62,12 +62,12 @@ var checks = []check{
 	{name: checkLongPages, source: sourceProse, final: 0, field: "0"},
 }
 
-// freeNames are one-word names of functions that every Go developer knows.
+// freeNames contains one-word function names that every Go developer knows.
 var freeNames = map[string]bool{"main": true, "init": true, "run": true, "start": true, "stop": true, "close": true, "read": true, "write": true,
 	"get": true, "list": true, "string": true, "error": true, "apply": true, "validate": true, "reconcile": true}
 
-// privateConstant is the beginning of a constant that has a standard name: max or min. privateFunction is the first word of a function
-// that has a technical verb.
+// privateConstant matches the beginning of a constant that has a standard name: max or min. privateFunction matches
+// the first word of a function for which a technical verb exists.
 var (
 	privateConstant = regexp.MustCompile(`^(?:[mM]ost|[lL]ongest|[lL]east)[A-Z]`)
 	privateFunction = regexp.MustCompile(`^(?:[tT]ell|[sS]ay|[aA]sk|[lL]ook|[bB]ring|[nN]ote|[gG]ive|[lL]et)(?:s?[A-Z]|s?$)`)

@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// tally is the counts of a directory by the name of the check, and the sizes of its sources.
+// tally contains the counts of a directory by check, and the sizes of its sources.
 type tally struct {
 	counts map[string]int
 	sizes  map[source]int
 }
 
-// tree is the tallies by directory. The tests of a directory have their own.
+// tree maps directories to tallies. The tests of a directory have a separate tally.
 type tree map[string]*tally
 
 func (t tree) of(directory string) *tally {
@@ -29,7 +29,7 @@ func (t tree) of(directory string) *tally {
 	return t[directory]
 }
 
-// skippedDirectories have text that is not written here.
+// skippedDirectories contain text from other projects or generated text.
 var skippedDirectories = []string{".git", "build", "testdata", "node_modules"}
 
 // countTree counts in all Go and Markdown files below a directory.
@@ -76,13 +76,14 @@ func directoryOf(name string) string {
 	return directory
 }
 
-// product has the strings that users read; simulation does not belong to it.
+// product matches the directories with strings for users, and simulation the files that do not belong to the
+// product.
 var (
 	product    = regexp.MustCompile(`^(?:internal|api|cmd)/`)
 	simulation = regexp.MustCompile(`_test\.go$|^internal/host/(?:fake|hosttest)/`)
 )
 
-// quoted is text of others.
+// quoted matches quotations and URLs.
 var quoted = regexp.MustCompile("`[^`\n]*`|\"[^\"\n]*\"|https?://\\S+")
 
 func (t *tally) countText(source source, text string) {
@@ -162,7 +163,7 @@ func (t *tally) countString(literal string) {
 	t.countText(sourceStrings, text)
 }
 
-// code is a block that Markdown does not wrap.
+// code matches Markdown blocks that are not wrapped.
 var code = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```|<!--.*?-->")
 
 func countMarkdown(all tree, name, path string) error {

@@ -15,7 +15,7 @@ import (
 	"text/tabwriter"
 )
 
-// limits are the counts that directories may have, by directory and name of the check.
+// limits contains the permitted counts by directory and check.
 type limits map[string]map[string]int
 
 func readLimits(path string) (limits, error) {
@@ -53,7 +53,8 @@ func compareCounts(l limits, counts tree) []string {
 	return failures
 }
 
-// updateLimits writes the present counts as limits. Text may move between directories, but no check may count more altogether.
+// updateLimits writes the current counts as limits. Text may move between directories, but the total of a check
+// must not increase.
 func updateLimits(path string, old limits, counts tree) error {
 	l := limits{}
 	for _, c := range checks {
@@ -83,7 +84,7 @@ func updateLimits(path string, old limits, counts tree) error {
 	return os.WriteFile(path, append(bytes.TrimSpace(data), '\n'), 0o644)
 }
 
-// reportAreas are the columns of the report.
+// reportAreas lists the columns of the report.
 var reportAreas = []string{"product", "lab", "hack", "tests", "docs"}
 
 // areaOf returns the column that a directory belongs to.

@@ -1,10 +1,10 @@
 // Command lint-prose counts words and names that AGENTS.md advises against: private idiom in comments, names,
-// strings and documents. No directory may get more of them; limits.json has the counts that remain to be removed. It also checks the
-// subjects of new commits, which CONTRIBUTING.md describes.
+// strings and documents. The counts of a directory must not increase. limits.json contains the remaining counts
+// that must be removed. The command also checks the subjects of new commits, which CONTRIBUTING.md describes.
 //
-//	lint-prose           fails for each count that has risen
-//	lint-prose -update   lowers the limits to the present counts, and refuses to raise their sum
-//	lint-prose -report   prints the counts per 10,000 words, beside those of comparable projects
+//	lint-prose           fails for each count that has increased
+//	lint-prose -update   lowers the limits to the current counts, and refuses to raise their sum
+//	lint-prose -report   prints the counts per 10,000 words, beside the counts of comparable projects
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"os"
 )
 
-// limitsFile has the limits, relative to the root of the checkout.
+// limitsFile is the file with the limits, relative to the root of the checkout.
 const limitsFile = "hack/lint-prose/limits.json"
 
 func main() {

@@ -10,17 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// before is the last commit that the rule for subjects does not concern.
+// before is the last commit before the rule for subjects applies.
 const before = "783d5142"
 
-// longestSubject is the longest subject of a commit, in characters: git and most pages show no more.
+// longestSubject is the maximum length of a commit subject in characters: git and most pages show no more.
 const longestSubject = 72
 
-// area begins a subject: one or more folders, rooms or documents.
+// area matches the beginning of a subject: one or more directories, packages or documents.
 var area = regexp.MustCompile(`^[a-z0-9][\w./-]*(, [a-z0-9][\w./-]*)*: \S`)
 
-// checkSubjects returns what is wrong with the subjects of the commits since before, merges apart. A tree without
-// that history has none to look at.
+// checkSubjects returns the faults in the subjects of the commits since before, except merges. A tree without that
+// history has no faults.
 func checkSubjects(ctx context.Context) []string {
 	log := exec.CommandContext(ctx, "git", "log", "--no-merges", "--format=%h %s", before+"..HEAD")
 	output, err := log.Output()
@@ -37,7 +37,7 @@ func checkSubjects(ctx context.Context) []string {
 	return faults
 }
 
-// faultOf returns what is wrong with the subject of a commit, or "".
+// faultOf returns the fault in the subject of a commit, or "".
 func faultOf(subject string) string {
 	switch {
 	case utf8.RuneCountInString(subject) > longestSubject:

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// askTimeout is plenty: a program that hangs under Wine hangs for good.
+// askTimeout is generous: a program that hangs under Wine never ends.
 const askTimeout = 30 * time.Second
 
 // Asker runs Windows programs.
 type Asker interface {
-	// Ask runs a program and gives what it prints to either output. An error means that it did not end by itself with
+	// Ask runs a program and returns the output of stdout and stderr, or an error unless the program ends with
 	// status 0.
 	Ask(ctx context.Context, program string, arguments []string) (string, error)
 }
@@ -23,7 +23,7 @@ type Asker interface {
 // wine runs programs by a command, hack/wine-run.
 type wine struct{ command string }
 
-// newWine returns an error that says why where programs cannot be run.
+// newWine returns an error with the reason if programs cannot be run.
 func newWine(ctx context.Context, command string) (*wine, error) {
 	if command == "" {
 		return nil, errors.New("no command to run Windows programs was given")
@@ -48,25 +48,25 @@ func (w *wine) Ask(ctx context.Context, program string, arguments []string) (str
 	return strings.ReplaceAll(out.String(), "\r\n", "\n"), err
 }
 
-// Proof is the way in which the version of an executable was verified.
+// Proof describes how the version of an executable was verified.
 type Proof struct {
-	// Way is one of the constants below.
+	// Way is a constant below.
 	Way string `json:"way"`
-	// Detail is the answer, or how many variables were found.
+	// Detail is the answer, or the number of variables found.
 	Detail string `json:"detail"`
-	// NotAsked says why the program was not asked, or gave no answer.
+	// NotAsked is the reason why the program was not run, or did not answer.
 	NotAsked string `json:"notAsked,omitempty"`
 }
 
-// Ways to show a version, the best first.
+// Methods to verify a version, the best first.
 const (
 	wayAnswer    = "answer under Wine"
 	wayVariables = "linked into the executable"
 	wayBuildInfo = "build information only"
 )
 
-// prove shows that an executable reports its true version. A program that answers with another one is an error
-// (OCPBUGS-7843). Variables are checked in any case: not all of them are in the answer.
+// prove verifies that an executable reports the true version. A program that reports another version is an error
+// (OCPBUGS-7843). Variables are checked in any case, because the output may lack some of them.
 func prove(ctx context.Context, asker Asker, unavailable error, file string, e Executable, v Version) (Proof, error) {
 	count, err := checkVariables(file, e, v)
 	if err != nil {
@@ -105,7 +105,7 @@ func prove(ctx context.Context, asker Asker, unavailable error, file string, e E
 
 func lineWith(text, part string) (string, bool) {
 	for line := range strings.Lines(text) {
-		// The version must end there: v1.3 is not v1.30, nor v1.3-dirty.
+		// The version must end here: v1.3 is not v1.30, nor v1.3-dirty.
 		if _, rest, ok := strings.Cut(line, part); ok && (rest == "" || strings.ContainsAny(rest[:1], " \t\r\n,;)(\"'")) {
 			return strings.TrimSpace(line), true
 		}

@@ -16,28 +16,28 @@ import (
 
 // Builder builds components.
 type Builder struct {
-	Modules string // the folder that holds a folder for each module
-	Bin     string // where executables go, in a folder for each component
+	Modules string // parent directory of the module directories
+	Bin     string // output directory for executables, with a directory per component
 	Cache   string // see Source
-	// Asker runs programs; nil where none can be run, and then NoAsker says why.
+	// Asker runs programs. If programs cannot be run, Asker is nil and NoAsker is the reason.
 	Asker   Asker
 	NoAsker error
 	Log     io.Writer
 }
 
-// Built is one executable that was built and checked.
+// Built is an executable that was built and checked.
 type Built struct {
 	Executable
-	File   string // where it lies
+	File   string // path of the executable
 	From   Module
-	Go     string // the version that built it
+	Go     string // the Go version of the build
 	Proof  Proof
 	Size   int64 // in bytes
 	SHA256 string
 }
 
-// Component builds and checks the executables of a component, one after the other: linking a large one takes gigabytes
-// of memory.
+// Component builds and checks the executables of a component, one after the other: linking a large executable
+// requires gigabytes of memory.
 func (b Builder) Component(ctx context.Context, c Component) ([]Built, error) {
 	folder := filepath.Join(b.Bin, c.Name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -91,7 +91,7 @@ func (b Builder) executable(ctx context.Context, e Executable, output string) (B
 	return built, nil
 }
 
-// source is what a component of executables is in the payload.
+// source returns the payload source of a component with executables.
 func (c Component) source(list []Built) payload.Source {
 	var origins []string
 	source := payload.Source{Component: payload.Component{
@@ -107,7 +107,7 @@ func (c Component) source(list []Built) payload.Source {
 	return source
 }
 
-// source is what an external component is in the payload.
+// source returns the payload source of an external component.
 func (e External) source(c Component) payload.Source {
 	source := payload.Source{Component: payload.Component{
 		Name: c.Name, Version: e.Version, Source: e.Source, Required: true, Platforms: c.Platforms,
@@ -123,11 +123,11 @@ func addFile(source *payload.Source, name, file string) {
 	source.Content = append(source.Content, func() (io.ReadCloser, error) { return os.Open(file) })
 }
 
-// agentPackage is the main package by which the agent is recognized.
+// agentPackage is the main package that identifies the agent.
 const agentPackage = "github.com/windows-machine-config/wmco/cmd/wicd"
 
-// agentSource returns the agent in the payload. It is built with the operator, from the same tree, and has the
-// operator's version.
+// agentSource returns the payload source of the agent. The agent is built with the operator from the same tree, and
+// has the operator's version.
 func agentSource(file, version string) (payload.Source, error) {
 	if file == "" || version == "" {
 		return payload.Source{}, errors.New("the agent's executable or the operator's version is not given")

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Build builds an executable. The same module, table and Go give the same bytes on any machine and in any folder.
+// Build builds an executable. The same module, table and Go version give the same bytes on any machine and in any
+// directory.
 func (s Source) Build(ctx context.Context, e Executable, m Module, output string) error {
 	arguments, err := buildArguments(e, m.Version)
 	if err != nil {

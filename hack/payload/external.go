@@ -17,20 +17,20 @@ import (
 type External struct {
 	Component string         `json:"component"`
 	Version   string         `json:"version"`
-	Source    string         `json:"source"` // where the files come from, for the manifest
+	Source    string         `json:"source"` // origin of the files, for the manifest
 	Files     []ExternalFile `json:"files"`
 
-	how string // the files came here, for the report
+	how string // how the files were obtained, for the report
 }
 
-// ExternalFile is one file of it.
+// ExternalFile is a file of an external component.
 type ExternalFile struct {
-	File   string `json:"file"` // where it lies now, relative to the list
+	File   string `json:"file"` // current path, relative to the list
 	SHA256 string `json:"sha256"`
 }
 
-// readExternals reads the list of external components; no file is an empty list. All files are checked against their
-// digests.
+// readExternals reads the list of external components. Without a file, the list is empty. All files are checked
+// against their digests.
 func readExternals(file string, table Table) (map[string]External, error) {
 	externals := map[string]External{}
 	if file == "" {
@@ -57,8 +57,8 @@ func readExternals(file string, table Table) (map[string]External, error) {
 	return externals, nil
 }
 
-// refuseMissing returns an error for an external component that nobody brought, before anything is built: that takes
-// long, and no node can be made without it.
+// refuseMissing returns an error for a missing external component before the long build starts. Without the
+// component, no host can become a node.
 func refuseMissing(components []Component, brought map[string]External, allowed []string) error {
 	for _, c := range components {
 		_, is := brought[c.Name]
@@ -70,7 +70,7 @@ func refuseMissing(components []Component, brought map[string]External, allowed 
 	return nil
 }
 
-// check also makes the files' names absolute.
+// check also makes the file names absolute.
 func (e External) check(folder string, table Table) error {
 	i := slices.IndexFunc(table.Components, func(c Component) bool { return c.Name == e.Component && c.External != "" })
 	if i < 0 {

@@ -29,12 +29,12 @@ var (
 )
 `
 
-// fixture is a module proxy with the module example.org/tool in it, and a folder of modules to build it from.
+// fixture is a module proxy with the module example.org/tool, and a directory of modules to build the tool.
 type fixture struct {
 	dir, modules string
 }
 
-// newFixture makes everything that a build needs without a network. Only Go's build cache is the usual one.
+// newFixture creates everything that a build needs without a network. Only Go's build cache is the usual one.
 func newFixture(t *testing.T) fixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,7 +51,7 @@ func newFixture(t *testing.T) fixture {
 	return f
 }
 
-// makeWritable lets the module cache, which Go writes read-only, be deleted.
+// makeWritable makes the module cache deletable, which Go writes read-only.
 func makeWritable(t *testing.T, folder string) {
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
@@ -64,7 +64,7 @@ func makeWritable(t *testing.T, folder string) {
 	}
 }
 
-// publish puts a version of the tool onto the proxy. Each has a text of its own, so that versions differ.
+// publish adds a version of the tool to the proxy. Each version has a different text.
 func (f fixture) publish(t *testing.T, version string) {
 	t.Helper()
 	goMod := "module example.org/tool\n\ngo 1.26.0\n"
@@ -88,7 +88,7 @@ func (f fixture) publish(t *testing.T, version string) {
 	writeFile(t, at+".zip", archive.String())
 }
 
-// module makes a folder from which a version of the tool is built.
+// module creates a directory to build a version of the tool.
 func (f fixture) module(t *testing.T, name, version string) {
 	t.Helper()
 	folder := filepath.Join(f.modules, name)
@@ -102,10 +102,10 @@ func (f fixture) module(t *testing.T, name, version string) {
 	}
 }
 
-// agent builds a program that has the agent's name.
+// agent builds a program with the agent's name.
 func (f fixture) agent(t *testing.T) string { return f.program(t, "wicd") }
 
-// program builds a program beside the agent, with another name.
+// program builds a program with another name next to the agent.
 func (f fixture) program(t *testing.T, name string) string {
 	t.Helper()
 	folder := filepath.Join(f.dir, "agent")
@@ -139,7 +139,7 @@ func tool() Executable {
 	}
 }
 
-// oracle answers what its test set.
+// oracle returns the answer that the test has set.
 type oracle struct {
 	answer string
 	err    error

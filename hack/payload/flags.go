@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// compareFlags checks that the programs of external components know the flags that nodes give them: another release of one
-// might not, and no node would become Ready. It adds to each component how that was shown.
+// compareFlags checks that the programs of external components support the flags that nodes use. With another
+// release that does not, no node would become Ready. The method of the check is added to each component.
 func compareFlags(ctx context.Context, b Builder, components []Component, externals map[string]External) error {
 	for _, c := range components {
 		e, brought := externals[c.Name]
@@ -30,13 +30,13 @@ func compareFlags(ctx context.Context, b Builder, components []Component, extern
 	return nil
 }
 
-// knowsFlags asks a program for its help, where programs can be run. Elsewhere it looks for the names in the executable:
-// one that does not contain a name does not have the flag.
+// knowsFlags checks the help of a program, if programs can be run. Otherwise it searches the executable for the
+// names, because a program without the name does not have the flag.
 func knowsFlags(ctx context.Context, b Builder, file string, flags []string) (how string, err error) {
 	reason := b.NoAsker
 	if b.Asker != nil {
 		help, err := b.Asker.Ask(ctx, file, []string{"--help"})
-		if strings.Contains(help, "--help") { // it has answered, whatever its status is
+		if strings.Contains(help, "--help") { // an answer, with any exit status
 			return "its help under Wine lists all flags that nodes give it", lacks(flags, func(name string) bool {
 				return regexp.MustCompile(`(^|[\s,])-{1,2}` + regexp.QuoteMeta(name) + `(\s|,|=|$)`).MatchString(help)
 			})

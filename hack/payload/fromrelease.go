@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/hack/payload/release"
 )
 
-// fromRelease adds the external components that a release of OpenShift has.
+// fromRelease adds the external components of an OpenShift release.
 func fromRelease(ctx context.Context, o options, table Table, externals map[string]External, log io.Writer) error {
 	if o.release == "" {
 		if o.mirrors != "" {
@@ -41,7 +41,7 @@ func fromRelease(ctx context.Context, o options, table Table, externals map[stri
 	return nil
 }
 
-// take puts the files of a component into a folder. They get their names only when all of them were checked.
+// take writes the files of a component into a directory. The files get the final names after all checks.
 func take(ctx context.Context, from *release.Release, c Component, folder string) (External, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return External{}, err
@@ -76,8 +76,8 @@ func take(ctx context.Context, from *release.Release, c Component, folder string
 	return taken, nil
 }
 
-// checkProgram checks that a file is a program for Windows nodes, built from the package that was meant. Its module's
-// sum cannot be compared: a release is built from a source tree.
+// checkProgram checks that a file is a program for Windows nodes, built from the expected package. The sum of its
+// module cannot be compared, because a release is built from a source tree.
 func checkProgram(file, name, program string) error {
 	if err := checkExecutable(file); err != nil {
 		return err

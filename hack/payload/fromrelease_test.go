@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// cluster is a registry with a release of OpenShift in it.
+// cluster is a registry with an OpenShift release.
 type cluster struct{ host string }
 
 func newCluster(t *testing.T) cluster {
@@ -46,7 +46,7 @@ func (c cluster) push(t *testing.T, repository string, image v1.Image) string {
 	return tag.Context().Digest(digest.String()).String()
 }
 
-// release publishes a release whose component has a file, and returns the names of component and release.
+// release publishes a release with a component that has a file, and returns the names of component and release.
 func (c cluster) release(t *testing.T, file string, content []byte) (component, release string) {
 	t.Helper()
 	component = c.push(t, "art-dev", releasetest.Image(t, "amd64", "",
@@ -158,7 +158,7 @@ func TestProgramsOfAReleaseAreChecked(t *testing.T) {
 	})
 }
 
-// withoutBuildInfo takes away what a Go program says of its origin.
+// withoutBuildInfo removes the build information from a Go program.
 func withoutBuildInfo(program []byte) []byte {
 	return bytes.ReplaceAll(program, []byte("\xff Go buildinf:"), []byte("\xff No buildinf:"))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/hack/payload/sourcetree"
 )
 
-// fromSource adds the external components that are built from a source tree, a checkout or an archive of one.
+// fromSource adds the external components that are built from a source tree, which is a checkout or an archive.
 func fromSource(ctx context.Context, o options, table Table, externals map[string]External, log io.Writer) error {
 	if o.source == "" {
 		if o.sourceSum != "" {
@@ -44,7 +44,7 @@ func fromSource(ctx context.Context, o options, table Table, externals map[strin
 	return nil
 }
 
-// buildSource builds the only file of a component. The file gets its name when it was checked.
+// buildSource builds the only file of a component. The file gets its final name after the check.
 func buildSource(ctx context.Context, o options, c Component) (External, error) {
 	folder := filepath.Join(o.bin, c.Name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -82,7 +82,8 @@ func buildSource(ctx context.Context, o options, c Component) (External, error) 
 		how:   "built with " + version + " from the source tree with the sum " + sum}, os.Rename(unchecked, file)
 }
 
-// pinned returns the sum of a source tree, as Go's checksum database computes it for modules. It must be the given one.
+// pinned returns the sum of a source tree, computed like the sums of modules in Go's checksum database. It returns
+// an error unless the sum equals want.
 func pinned(tree, want string) (string, error) {
 	sum, err := dirhash.HashDir(tree, "source", dirhash.Hash1)
 	switch {
@@ -96,7 +97,7 @@ func pinned(tree, want string) (string, error) {
 	return sum, nil
 }
 
-// versionOfSum is a version that no release has: a source tree does not say which one it is.
+// versionOfSum returns a version that no release has, because a source tree does not contain its version.
 func versionOfSum(sum string) string {
 	digest, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:"))
 	if err != nil {
@@ -105,8 +106,8 @@ func versionOfSum(sum string) string {
 	return "v0.0.0-" + hex.EncodeToString(digest)[:12]
 }
 
-// compileSource builds a program of the module in a source tree, with the dependencies that the tree has or pins. It returns
-// the module's path.
+// compileSource builds a program of the module in a source tree, with the dependencies that the tree includes or
+// pins. It returns the module's path.
 func compileSource(ctx context.Context, tree, pkg, output string) (module string, err error) {
 	data, err := os.ReadFile(filepath.Join(tree, "go.mod"))
 	if err != nil {
@@ -127,8 +128,8 @@ func compileSource(ctx context.Context, tree, pkg, output string) (module string
 	return module, err
 }
 
-// checkSource checks a program as all others are checked, but for the sums of its modules: those that the tree has, the sum
-// of the tree covers, and the others go compares with its go.sum. It returns the version of Go.
+// checkSource checks a program like all other programs, except for the sums of modules. The sum of the tree covers
+// the modules in the tree, and go compares all other modules with the tree's go.sum. The version of Go is returned.
 func checkSource(file, module string, c Component) (string, error) {
 	if err := checkProgram(file, c.Files[0], path.Base(c.InSource.Package)); err != nil {
 		return "", err

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// overlayTable has a component of the shape of hybrid-overlay-node.
+// overlayTable contains a component of the shape of hybrid-overlay-node.
 const overlayTable = `
 components:
 - name: overlay
@@ -25,8 +25,8 @@ components:
   flags: [node, windows-service]
 `
 
-// overlaySources are sources of its shape: a module in a folder of the repository, with its dependencies beside it, one of
-// them replaced, and the program deep in it.
+// overlaySources contains sources of that shape: a module in a directory of the repository, with vendored
+// dependencies, a replaced dependency, and a deeply nested program.
 var overlaySources = map[string]string{
 	"README.md":         "Not a part of the module.\n",
 	"controller/go.mod": "module example.org/overlay/controller\n\ngo 1.26.0\n\nrequire example.org/names v1.0.0\n\nreplace example.org/names => example.org/fork/names v1.0.1\n",
@@ -48,7 +48,7 @@ func main() {
 `,
 }
 
-// overlayOptions are the options of a build with the sources in a checkout, whose sum is given.
+// overlayOptions returns the options of a build from sources in a checkout with a given sum.
 func overlayOptions(t *testing.T) options {
 	t.Helper()
 	f, o := testOptions(t)
@@ -61,7 +61,7 @@ func overlayOptions(t *testing.T) options {
 	return o
 }
 
-// sumIn returns the sum that the refusal of sources without one names.
+// sumIn returns the sum in the error for sources without a given sum.
 func sumIn(t *testing.T, refusal error) string {
 	t.Helper()
 	if refusal == nil {
@@ -74,7 +74,7 @@ func sumIn(t *testing.T, refusal error) string {
 	return sum
 }
 
-// archived writes files as a compressed archive, below a folder.
+// archived writes files as a compressed archive, below a directory.
 func archived(t *testing.T, below string, files map[string]string) string {
 	t.Helper()
 	var data bytes.Buffer

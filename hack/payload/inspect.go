@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// checkBuildInfo compares what an executable says of its origin with the table and with go.sum. It returns the version
-// of Go.
+// checkBuildInfo compares the build information of an executable with the table and with go.sum. It returns the
+// version of Go.
 func checkBuildInfo(file string, e Executable, m Module, sums map[string]string) (string, error) {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
@@ -53,13 +53,13 @@ func setting(info *debug.BuildInfo, name string) string {
 	return info.Settings[i].Value
 }
 
-// checkVariables looks in an executable for the values of the variables that carry the version. It returns how many
-// there are: none for a program that keeps no version.
+// checkVariables searches an executable for the values of the version variables. It returns the number of
+// variables, which is zero for a program without version.
 //
-// The version is in every Go executable anyhow, in its build information and in the names of its source files: that
-// proves nothing. The linker writes the value of a variable that it was told to set as a string of its own, with a zero
-// byte behind it, once for each variable; for a variable that does not exist, or that the program does not use, it
-// writes nothing and says nothing.
+// Every Go executable contains the version in the build information and in the names of source files, which is no
+// proof. The linker writes the value of a variable set by -X as a separate string with a terminating zero byte,
+// once for each variable. For a variable that does not exist or is not used, the linker writes nothing and reports
+// no error.
 func checkVariables(file string, e Executable, v Version) (int, error) {
 	variables, err := e.linkVariables(v)
 	if err != nil {
@@ -87,8 +87,8 @@ func checkVariables(file string, e Executable, v Version) (int, error) {
 	return count, errors.Join(faults...)
 }
 
-// countLinked counts the strings of which the value is the whole: a tab comes before a version of the build
-// information, @ before one in the name of a file.
+// countLinked counts the strings that equal the value: in the build information a tab precedes a version, in file
+// names an @.
 func countLinked(content []byte, value string) int {
 	count, pattern := 0, []byte(value+"\x00")
 	for at := 0; ; {
@@ -103,7 +103,7 @@ func countLinked(content []byte, value string) int {
 	}
 }
 
-// checkExecutable tells a Windows program for amd64 from anything else.
+// checkExecutable checks that a file is a Windows program for amd64.
 func checkExecutable(file string) error {
 	parsed, err := pe.Open(file)
 	if err != nil {

@@ -1,6 +1,7 @@
-// Command payload builds what runs on Windows nodes: it cross-compiles the components of payload/components.yaml from
-// their Go modules, checks that each executable is the right one and reports its true version, and writes manifest,
-// store and a report. docs/payload.md is for those who run it, by `make payload` and `make payload-reproducible`.
+// Command payload builds the programs for Windows nodes. It cross-compiles the components of
+// payload/components.yaml from Go modules. It checks each executable and the version that the executable reports,
+// and writes manifest, store and a report. The use by `make payload` and `make payload-reproducible` is described
+// in docs/payload.md.
 package main
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// options are the flags.
+// options contains the flags.
 type options struct {
 	table, modules string
 	output, bin    string
@@ -130,7 +131,7 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	return write(o, build, all, externals, log)
 }
 
-// bring returns the components that are not built here: those that are listed, and those of a release.
+// bring returns the components that are not built here: the listed components, and the components of a release.
 func bring(ctx context.Context, o options, table Table, log io.Writer) (map[string]External, error) {
 	externals, err := readExternals(o.external, table)
 	if err != nil {
@@ -142,7 +143,7 @@ func bring(ctx context.Context, o options, table Table, log io.Writer) (map[stri
 	return externals, fromSource(ctx, o, table, externals, log)
 }
 
-// buildExecutables builds and checks some executables, as a payload has them.
+// buildExecutables builds and checks some executables for a payload.
 func buildExecutables(ctx context.Context, builder Builder, components []Component, names []string) error {
 	for _, name := range names {
 		found := false
@@ -163,7 +164,7 @@ func buildExecutables(ctx context.Context, builder Builder, components []Compone
 	return nil
 }
 
-// reasonOfAbsence is for the administrator of a cluster whose operator has this payload.
+// reasonOfAbsence is for the administrator of a cluster with this payload.
 func (c Component) reasonOfAbsence() string {
 	if c.External != "" {
 		return fmt.Sprintf("%s (%s) is not built from a Go module, and nobody brought it when the payload was built: build it with "+
@@ -185,7 +186,7 @@ func newBuilder(ctx context.Context, o options, log io.Writer) Builder {
 	return builder
 }
 
-// windowBytes lets all executables of Kubernetes share what they have in common. The host needs about as much memory to
+// windowBytes allows all Kubernetes executables to share their common parts. The host needs about as much memory to
 // unpack.
 const windowBytes = 128 << 20
 

@@ -35,7 +35,7 @@ components:
   release: {image: the-tools, folder: opt/tools, program: wicd}
 `
 
-// testOptions builds the two tools of the table, and no third.
+// testOptions builds the two tools of the table, and not the third component.
 func testOptions(t *testing.T) (fixture, options) {
 	t.Helper()
 	f := newFixture(t)
@@ -184,7 +184,7 @@ func TestReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.secondCache = strings.TrimSpace(string(cache)) // An empty one takes a minute.
+	o.secondCache = strings.TrimSpace(string(cache)) // An empty cache takes a minute.
 	o.components = "tool"
 	var log bytes.Buffer
 	t.Run("two builds in two places give the same bytes", func(t *testing.T) {

@@ -13,30 +13,30 @@ import (
 	"strings"
 )
 
-// Version holds the values for templates of the table.
+// Version contains the values for templates of the table.
 type Version struct {
 	Version      string // "v1.36.3"
 	Number       string // "1.36.3"
 	Major, Minor string // "1", "36"
 }
 
-// Module is the module that a main package comes from, as the go.mod in the executable's folder selects it.
+// Module is the module of a main package, as selected by the go.mod in the executable's directory.
 type Module struct {
 	Path    string
 	Version Version
-	Sum     string // the h1 sum of its content that go.sum has
+	Sum     string // the h1 sum of its content in go.sum
 }
 
 func (m Module) String() string { return m.Path + "@" + m.Version.Version }
 
-// Source is a folder with a go.mod and a go.sum of its own. All runs of the go command there see only it.
+// Source is a directory with its own go.mod and go.sum. Runs of the go command there use only these.
 type Source struct {
 	Directory string
-	// Cache is another folder for Go's build cache; empty: the usual one.
+	// Cache is an alternative directory for Go's build cache, or "" for the usual one.
 	Cache string
 }
 
-// environment takes nothing of the machine that could change a byte of what is built.
+// environment excludes all settings of the machine that could change the result of a build.
 func (s Source) environment() []string {
 	env := append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off",
 		"GOFLAGS=-mod=readonly",
@@ -47,7 +47,7 @@ func (s Source) environment() []string {
 	return env
 }
 
-// goCommand runs the go command in the folder.
+// goCommand runs the go command in the directory.
 func (s Source) goCommand(ctx context.Context, arguments ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir, command.Env = s.Directory, s.environment()
@@ -59,7 +59,7 @@ func (s Source) goCommand(ctx context.Context, arguments ...string) ([]byte, err
 	return stdout.Bytes(), nil
 }
 
-// ModuleOf returns the module that a package comes from.
+// ModuleOf returns the module of a package.
 func (s Source) ModuleOf(ctx context.Context, pkg string) (Module, error) {
 	out, err := s.goCommand(ctx, "list", "-find", "-json=Module,Name", "--", pkg)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s Source) ModuleOf(ctx context.Context, pkg string) (Module, error) {
 	return module, nil
 }
 
-// sums returns the h1 sums of go.sum by module@version, those of bare go.mod files left out.
+// sums returns the h1 sums of go.sum by module@version, without the sums of bare go.mod files.
 func (s Source) sums() (map[string]string, error) {
 	data, err := os.ReadFile(filepath.Join(s.Directory, "go.sum"))
 	if err != nil {

@@ -15,13 +15,14 @@ import (
 
 // Report lists the parts of a payload and how they were checked.
 type Report struct {
-	Go          string `json:"go"` // the version that built all: another one gives other bytes
+	Go          string `json:"go"` // Go version of the builds: another version gives other bytes
 	Executables []Line `json:"executables"`
-	// Others are the agent, which is built with the operator, and external components.
+	// Others contains the agent, which is built with the operator, and external components.
 	Others  []Line           `json:"others"`
 	Absent  []payload.Absent `json:"absent,omitempty"`
 	Patches []PatchLine      `json:"patches,omitempty"`
-	// Sizes in bytes: of all files, the agent's included; in the store; and on the wire to a host that has nothing.
+	// Sizes in bytes: of all files, including the agent; in the store; and of the transfer to a host without any
+	// files.
 	RawBytes  int64 `json:"rawBytes"`
 	Stored    int64 `json:"storedBytes"`
 	WireBytes int64 `json:"wireBytes"`
@@ -33,12 +34,12 @@ type Line struct {
 	File      string `json:"file"`
 	Module    string `json:"module,omitempty"`
 	Sum       string `json:"sum,omitempty"` // of the module
-	Go        string `json:"go,omitempty"`  // the version that built it: another one gives other bytes
+	Go        string `json:"go,omitempty"`  // Go version of the build: another version gives other bytes
 	Version   string `json:"version"`
 	Size      int64  `json:"size"`
 	SHA256    string `json:"sha256"`
 	Proof     *Proof `json:"proof,omitempty"`
-	How       string `json:"how,omitempty"` // an external component came here
+	How       string `json:"how,omitempty"` // how an external component was obtained
 }
 
 // PatchLine is one patch.
@@ -51,13 +52,13 @@ type PatchLine struct {
 
 func newReport(p *payload.Payload, all []Built, build payload.Build, externals map[string]External) (Report, error) {
 	report := Report{Absent: build.Absent}
-	var sums []string // of what goes to hosts in an archive
+	var sums []string // of the files sent to hosts in an archive
 	for _, c := range p.Manifest().Components {
 		for _, f := range c.Files {
 			line := Line{Component: c.Name, File: f.Path, Version: c.Version, Size: f.Size, SHA256: f.SHA256}
 			report.RawBytes += f.Size
 			if c.Name == payload.ComponentAgent {
-				report.WireBytes += f.Size // it goes ahead, as it is
+				report.WireBytes += f.Size // sent before, uncompressed
 			} else {
 				sums = append(sums, f.SHA256)
 			}

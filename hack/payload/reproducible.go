@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 )
 
-// compareBuilds builds executables in two folders and fails where one byte differs: from copies of the modules at paths
-// of different length, the first with Go's usual cache, the second with an empty one, so that everything is compiled
-// again.
+// compareBuilds builds executables in two directories and fails if a byte differs. The builds use copies of the
+// modules at paths of different length. The first uses Go's usual cache, the second an empty cache, so that
+// everything is recompiled.
 func compareBuilds(ctx context.Context, o options, components []Component, log io.Writer) error {
 	if err := os.RemoveAll(o.scratch); err != nil {
 		return err
@@ -60,7 +60,7 @@ func compareBuilds(ctx context.Context, o options, components []Component, log i
 	return os.RemoveAll(scratch)
 }
 
-// copyModules copies go.mod and go.sum, which is all that a module of the payload has.
+// copyModules copies go.mod and go.sum, the only files of a payload module.
 func copyModules(from, to string, c Component) error {
 	for _, e := range c.Executables {
 		if err := os.MkdirAll(filepath.Join(to, e.Module), 0o755); err != nil {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Table is payload/components.yaml, which says what each field means.
+// Table is the content of payload/components.yaml, which describes each field.
 type Table struct {
 	Components []Component `json:"components"`
 }
@@ -23,50 +23,50 @@ type Table struct {
 type Component struct {
 	Name      string   `json:"name"`
 	Platforms []string `json:"platforms,omitempty"`
-	// External says what the component is if it is not built here.
+	// External describes a component that is not built here.
 	External string `json:"external,omitempty"`
-	// Files are the names of an external component's files.
+	// Files lists the files of an external component.
 	Files []string `json:"files,omitempty"`
-	// Release says where an OpenShift release has an external component.
+	// Release is the location of an external component in an OpenShift release.
 	Release *InRelease `json:"release,omitempty"`
-	// InSource says where a source tree has it.
+	// InSource is the location of an external component in a source tree.
 	InSource *InSource `json:"source,omitempty"`
-	// Flags are those that nodes give to the files of an external component, without dashes.
+	// Flags lists the flags that nodes pass to an external component, without dashes.
 	Flags       []string     `json:"flags,omitempty"`
 	Executables []Executable `json:"executables,omitempty"`
 }
 
-// InRelease is where an OpenShift release has the files of a component.
+// InRelease is the location of a component's files in an OpenShift release.
 type InRelease struct {
 	Image  string `json:"image"`  // the component's tag in the release's image-references
-	Folder string `json:"folder"` // in the image
-	// Program is the last part of the main package that the files are built from.
+	Folder string `json:"folder"` // directory in the image
+	// Program is the last path element of the files' main package.
 	Program string `json:"program"`
 }
 
-// InSource is where a source tree has the program of a component.
+// InSource is the location of a component's program in a source tree.
 type InSource struct {
-	Folder  string `json:"folder"`  // of its Go module
-	Package string `json:"package"` // the main package, in that folder
+	Folder  string `json:"folder"`  // directory of its Go module
+	Package string `json:"package"` // the main package, relative to that directory
 }
 
-// Executable is one program with its build settings.
+// Executable is a program with its build settings.
 type Executable struct {
 	Output    string            `json:"output"`
-	Module    string            `json:"module"` // folder of its go.mod, below that of the modules
+	Module    string            `json:"module"` // directory of its go.mod, below the modules directory
 	Package   string            `json:"package"`
 	Tags      []string          `json:"tags,omitempty"`
 	Variables map[string]string `json:"variables,omitempty"` // templates over Version
 	Question  *Question         `json:"version,omitempty"`
 }
 
-// Question says how to ask a program for its version.
+// Question describes how to query a program for its version.
 type Question struct {
 	Arguments []string `json:"arguments,omitempty"`
-	Answer    string   `json:"answer"` // a template over Version that must be in what it prints
+	Answer    string   `json:"answer"` // a template over Version that the output must contain
 }
 
-// ReadTable reads the table and refuses an invalid one.
+// ReadTable reads the table and returns an error for an invalid table.
 func ReadTable(file string) (Table, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -135,7 +135,7 @@ func (e Executable) validate() error {
 	return errors.Join(faults...)
 }
 
-// Select keeps the components of some names, all for none.
+// Select returns the components with the names, or all components without names.
 func (t Table) Select(names []string) ([]Component, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(t.Components, func(c Component) bool { return c.Name == name }) {
@@ -162,7 +162,7 @@ func (t Table) names() []string {
 	return names
 }
 
-// linkVariables fills in the version. Values that would need quoting are refused.
+// linkVariables inserts the version into the values. Values that require quoting are refused.
 func (e Executable) linkVariables(v Version) (map[string]string, error) {
 	values := map[string]string{}
 	for name, text := range e.Variables {
@@ -178,7 +178,7 @@ func (e Executable) linkVariables(v Version) (map[string]string, error) {
 	return values, nil
 }
 
-// fill fills in a template over a version.
+// fill executes a template with a version.
 func fill(text string, v Version) (string, error) {
 	parsed, err := template.New("").Parse(text)
 	if err != nil {

@@ -19,10 +19,10 @@ func realTable(t *testing.T) Table {
 	return mustTable(t, filepath.Join(repository, "payload", "components.yaml"))
 }
 
-// requirement finds a module in a go.mod.
+// requirement matches a module requirement in a go.mod.
 var requirement = regexp.MustCompile(`(?m)^(?:require)?\s+(\S+) (v\S+)(?: // indirect)?$`)
 
-// moduleIn is what go.mod has for a package, without asking Go, which would fetch the module.
+// moduleIn returns the module of a package from go.mod, without running Go, which would download the module.
 func moduleIn(t *testing.T, e Executable) (path, version, goMod, goSum string) {
 	t.Helper()
 	folder := filepath.Join(repository, "payload", e.Module)
@@ -100,7 +100,8 @@ func mustRead(t *testing.T, name string) string {
 	return string(data)
 }
 
-// The lab's stand-ins are what tests run: what they prove is of use only if the real payload has the same parts.
+// Tests run the lab's simulated components. Their results are meaningful only if the real payload has the same
+// parts.
 func TestTheLabHasTheSameParts(t *testing.T) {
 	p, err := lab.Generate(t.TempDir(), "", "v1", lab.Options{SizePercent: 1})
 	if err != nil {

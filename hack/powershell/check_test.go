@@ -24,9 +24,9 @@ var grammar = func() *parser {
 	return p
 }()
 
-// The user data of each platform, byte for byte what the operator makes (internal/userdata compares them), is
-// PowerShell as far as a grammar can tell; it calls nothing that Windows does not have, and does what its header
-// declares. R-026
+// The user data of each platform is the operator's output byte for byte (internal/userdata compares them). The test
+// checks that the user data conforms to the PowerShell grammar, calls only commands that Windows has, and matches
+// the header. R-026
 func TestTheUserDataOfEachPlatformIsPowerShell(t *testing.T) {
 	files, err := filepath.Glob(scripts + "/*.ps1")
 	must(t, err)
@@ -101,7 +101,7 @@ func doesWhatItDeclares(t *testing.T, content []byte) {
 	}
 }
 
-// A mistake anywhere in the script is found. R-026
+// A mistake in any line of the script is detected. R-026
 func TestAMistakeInAScriptIsFound(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(scripts, "aws.ps1"))
 	must(t, err)
@@ -170,7 +170,7 @@ func TestAMistakeInAScriptIsFound(t *testing.T) {
 	})
 }
 
-// The commands that a guide has an administrator type. R-193
+// Commands that a guide instructs an administrator to type. R-193
 func TestTheGuidesCommandForTheFirewallIsPowerShell(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/vsphere.md")
 	must(t, err)
@@ -185,7 +185,7 @@ func TestTheGuidesCommandForTheFirewallIsPowerShell(t *testing.T) {
 	}
 }
 
-// The grammar in this repository is the one that its page describes.
+// The grammar in this repository must match the description on its page.
 func TestTheGrammarIsTheOneThatItsPageDescribes(t *testing.T) {
 	page, err := os.ReadFile("grammar/README.md")
 	must(t, err)
@@ -212,7 +212,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// faults are what is wrong with a script, each with its line; or that it cannot be read.
+// faults returns the faults of a script with line numbers, or the error of an unreadable script.
 func faults(t *testing.T, content string) []string {
 	t.Helper()
 	found, err := grammar.check(t.Context(), []byte(content))

@@ -1,13 +1,13 @@
 package main
 
-// Parameters that every cmdlet has.
+// Parameters of every cmdlet.
 const (
 	commonParameters = "ErrorAction=Continue|Ignore|Inquire|SilentlyContinue|Stop ErrorVariable OutBuffer OutVariable PipelineVariable " +
 		"WarningAction=Continue|Inquire|SilentlyContinue|Stop WarningVariable InformationAction InformationVariable"
 	commonSwitches = "Debug Verbose"
 )
 
-// firewallSelection and firewallProperties are parameters that the cmdlets for rules of the firewall share.
+// firewallSelection and firewallProperties contain the parameters that the cmdlets for firewall rules share.
 const (
 	firewallSelection  = "Name DisplayName Group DisplayGroup Description AsJob CimSession ThrottleLimit PolicyStore GPOSession "
 	firewallProperties = "Enabled=True|False Profile=Any|Domain|Private|Public|NotApplicable Platform Direction=Inbound|Outbound " +
@@ -17,8 +17,8 @@ const (
 	firewallSwitches = "LooseSourceMapping LocalOnlyMapping OverrideBlockRules AsJob WhatIf Confirm "
 )
 
-// cmdlets are the commands that scripts may use, as Microsoft documents them for Windows PowerShell 5.1 and Windows
-// Server 2019 to 2025.
+// cmdlets contains the commands that scripts may use, as documented by Microsoft for Windows PowerShell 5.1 and
+// Windows Server 2019 to 2025.
 var cmdlets = map[string]cmdlet{
 	"Add-Content": {
 		parameters: "Path LiteralPath Value Encoding Filter Include Exclude Credential Stream",
@@ -49,7 +49,7 @@ var cmdlets = map[string]cmdlet{
 	"Join-Path":    {parameters: "Path ChildPath Credential", switches: "Resolve", positional: 2},
 	"New-NetFirewallRule": {
 		parameters: firewallSelection + firewallProperties, switches: firewallSwitches, ofModule: true,
-		needs: []string{"DisplayName", "Direction", "Action"}, // without these two it is an outbound rule, or one for all
+		needs: []string{"DisplayName", "Direction", "Action"}, // explicit, instead of the defaults
 	},
 	"New-Object": {parameters: "TypeName ArgumentList Property ComObject", switches: "Strict", positional: 2},
 	"Out-Null":   {parameters: "InputObject"},

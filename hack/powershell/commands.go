@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// cmdlet is what Windows documents of a command.
+// cmdlet describes a command according to the documentation of Windows.
 type cmdlet struct {
-	// parameters are those that take a value: "Name", or with the values that it takes: "Action=Allow|Block".
+	// parameters lists the parameters with a value: "Name", or with the permitted values: "Action=Allow|Block".
 	parameters string
-	// switches take none.
+	// switches lists the parameters without a value.
 	switches string
-	// positional is how many values may stand without the name of their parameter.
+	// positional is the maximum number of values without parameter name.
 	positional int
-	// needs are parameters that must be there.
+	// needs lists the required parameters.
 	needs []string
 	// ofModule is true for a function of a module, which does not see the script's $ErrorActionPreference.
 	ofModule bool
 }
 
-// use is a command in a script, with the text of its parameters' values, and of those without a name.
+// use is a command in a script, with its named and positional parameter values.
 type use struct {
 	at         *node
 	name       string
@@ -56,11 +56,11 @@ func (s *script) uses() []use {
 	return list
 }
 
-// command is what is known of a command: Windows' own, or a function of the script.
+// command returns the description of a command: a cmdlet of Windows, or a function of the script.
 func (s *script) command(name string) (cmdlet, bool) {
 	for known, c := range cmdlets {
 		if strings.EqualFold(known, name) {
-			return c, known == name // in the documentation's spelling
+			return c, known == name // in the spelling of the documentation
 		}
 	}
 	for _, function := range s.root.all("function_statement") {
@@ -82,8 +82,8 @@ func (s *script) isSwitch(command, parameter string) bool {
 	})
 }
 
-// checkCommands compares each command with what is documented of it. PowerShell would also take the beginning of a
-// parameter's name; here it is to be written in full.
+// checkCommands compares each command with its documentation. PowerShell would also accept an abbreviated parameter
+// name; the check requires the full name.
 func (s *script) checkCommands() {
 	for _, u := range s.uses() {
 		c, known := s.command(u.name)

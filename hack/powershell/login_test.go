@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// loginStatements are the statements that let the operator log in as an administrator, by the step that they must be in.
+// loginStatements contains the statements that enable the operator's login as an administrator, by the required
+// step.
 var loginStatements = map[string][]string{
 	"the public key is authorized": {
 		`$file = Join-Path $env:ProgramData 'ssh\administrators_authorized_keys'`,
@@ -24,7 +25,7 @@ var loginStatements = map[string][]string{
 	"account $User is enabled": {"Enable-LocalUser -Name $User"},
 }
 
-// missingLogin returns the statements of loginStatements that a script lacks, or has in another order.
+// missingLogin returns the statements of loginStatements that a script lacks or has in another order.
 func missingLogin(s *script) (missing []string) {
 	for name, want := range loginStatements {
 		var got []string

@@ -1,6 +1,6 @@
-// Command powershell checks PowerShell scripts as far as possible without PowerShell: it parses them with the grammar
-// of tree-sitter-powershell (grammar/README.md), and compares what they call with tables of what Windows has. Nothing
-// is run.
+// Command powershell checks PowerShell scripts as far as possible without PowerShell. It parses the scripts with
+// the grammar of tree-sitter-powershell (grammar/README.md), and compares the commands with tables of Windows'
+// commands. No script is run.
 //
 //	go run . ../../internal/userdata/testdata/*.ps1
 package main
@@ -20,7 +20,7 @@ func main() {
 	}
 }
 
-// run checks files, and is an error when there is something wrong with one of them.
+// run checks files, and returns an error if a file has a fault.
 func run(ctx context.Context, files []string, out io.Writer) (err error) {
 	if len(files) == 0 {
 		return errors.New("name the scripts to check")

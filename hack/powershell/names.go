@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// automatic are the variables that PowerShell itself has.
+// automatic lists the automatic variables of PowerShell.
 var automatic = strings.Fields("_ args ConfirmPreference Error ErrorActionPreference false HOME Host input LASTEXITCODE Matches MyInvocation null " +
 	"ProgressPreference PSBoundParameters PSCmdlet PSCommandPath PSHOME PSItem PSScriptRoot PSVersionTable PWD this true VerbosePreference WarningPreference")
 
-// environment are the variables of the machine's environment that scripts may read.
+// environment lists the environment variables that scripts may read.
 var environment = strings.Fields("COMPUTERNAME ProgramData ProgramFiles SystemDrive SystemRoot TEMP")
 
-// checkVariables finds variables that nothing has set: PowerShell takes them for empty, and says nothing. It does not
-// follow scopes.
+// checkVariables reports variables that are never set, which PowerShell silently treats as empty. It does not
+// consider scopes.
 func (s *script) checkVariables() {
 	set := slices.Clone(automatic)
 	for _, n := range s.root.all("left_assignment_expression", "script_parameter") {
@@ -41,8 +41,7 @@ func variableName(text string) string {
 	return strings.Trim(strings.TrimLeft(text, "$@"), "{}")
 }
 
-// types are the types of .NET Framework 4 that scripts may name, with the static members and members of objects that
-// they may use.
+// types maps the .NET Framework 4 types that scripts may use to the permitted static and instance members.
 var types = map[string]string{
 	"byte[]": "", "int": "", "regex": "Replace", "scriptblock": "", "string": "",
 	"Collections.Generic.List[string]":            "Add Count",
@@ -62,8 +61,8 @@ var types = map[string]string{
 	"Microsoft.PowerShell.Commands.LocalUser":     "Enabled",
 }
 
-// checkTypes compares the names of types, and of what is used of them, with the table. What type an object has is not
-// followed: of an object everything may be used that some type has.
+// checkTypes compares the used types and members with the table. The type of an object is not known, so the
+// instance members of all types are permitted.
 func (s *script) checkTypes() {
 	var members []string
 	for _, of := range types {

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// realScripts are the scripts that execute the user data on Windows. PowerShell is not available here, so the tests
-// below compare them with the user data.
+// realScripts contains the scripts that execute the user data on Windows. PowerShell is not available here, so the
+// tests below compare the scripts with the user data.
 const realScripts = "../real"
 
-// withoutStandIn are the cmdlets of the user data that change nothing but the log file and variables: the script with
-// stand-ins calls them as they are.
+// withoutStandIn lists the cmdlets of the user data that change nothing but the log file and variables. The script
+// with replaced cmdlets calls them directly.
 var withoutStandIn = strings.Fields("Add-Content ConvertTo-SecureString ForEach-Object Join-Path New-Object Out-Null Test-Path " +
 	"Where-Object Write-Host")
 
@@ -27,7 +27,7 @@ func readScript(t *testing.T, path string) *script {
 	return s
 }
 
-// readRealScript returns a script of hack/real, and fails if the grammar does not accept it.
+// readRealScript returns a script of hack/real, and fails if the grammar does not accept the script.
 func readRealScript(t *testing.T, name string) *script {
 	t.Helper()
 	s := readScript(t, filepath.Join(realScripts, name))
@@ -38,7 +38,7 @@ func readRealScript(t *testing.T, name string) *script {
 	return s
 }
 
-// The script for runners of CI has no names of the user data.
+// The script for CI runners contains no names of the user data.
 func TestTheScriptForRunnersIsPowerShell(t *testing.T) { readRealScript(t, "runner.ps1") }
 
 // userData returns the user data of all platforms.
@@ -72,11 +72,11 @@ func standIns(t *testing.T, whole *script) *script {
 	return s
 }
 
-// unquote returns the value of a string literal in single or double quotes that has no escapes.
+// unquote returns the value of a string literal in single or double quotes without escapes.
 func unquote(literal string) string { return literal[1 : len(literal)-1] }
 
-// The script for Windows replaces each cmdlet of the user data that changes a machine, with the parameters that the
-// user data passes, and nothing else.
+// The script for Windows replaces exactly the cmdlets of the user data that change a machine, with the parameters
+// that the user data passes.
 func TestTheStandInsAreTheCmdletsOfTheUserData(t *testing.T) {
 	replaced := standIns(t, readRealScript(t, "userdata.ps1"))
 	var unused []string // functions that replace no cmdlet of the user data
@@ -109,7 +109,7 @@ func TestTheStandInsAreTheCmdletsOfTheUserData(t *testing.T) {
 	}
 }
 
-// functionOf returns the function of that name, or nil.
+// functionOf returns the function with the name, or nil.
 func functionOf(s *script, name string) *node {
 	for _, function := range s.root.all("function_statement") {
 		if s.of(function.child("function_name")) == name {
@@ -125,12 +125,12 @@ func parametersOf(s *script, function *node) (names []string) {
 		names = append(names, strings.TrimPrefix(s.of(parameter.child("variable")), "$"))
 	}
 	if strings.Contains(s.of(function), "[CmdletBinding()]") {
-		names = append(names, "ErrorAction") // and the other common parameters
+		names = append(names, "ErrorAction") // and other common parameters
 	}
 	return names
 }
 
-// The script for Windows finds each text that it replaces, and each step, in the user data of each platform.
+// The texts that the script for Windows replaces, and its steps, exist in the user data of each platform.
 func TestTheReplacedTextsAreInTheUserData(t *testing.T) {
 	whole := readRealScript(t, "userdata.ps1")
 	replacements := regexp.MustCompile(`\.Replace\(('[^']+'|"[^"$]+"), ['"]`).FindAllSubmatch(whole.text, -1)
@@ -160,7 +160,8 @@ func TestTheReplacedTextsAreInTheUserData(t *testing.T) {
 	}
 }
 
-// The user data has the cmdlets that fail in a case, and the files and firewall rules that cases and questions name.
+// The user data contains the cmdlets that fail in a test case, and the files and firewall rules that test cases and
+// queries name.
 func TestTheUserDataHasTheNamesInTheScriptsForWindows(t *testing.T) {
 	data := string(readScript(t, filepath.Join(scripts, "none.ps1")).text)
 	cases := readRealScript(t, "userdata.ps1")

@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// fault is something wrong with a script.
+// fault is a fault in a script.
 type fault struct {
 	line int
 	text string
 }
 
-// script is a script with its tree.
+// script is a parsed script.
 type script struct {
 	text   []byte
 	root   *node
 	faults []fault
 }
 
-// check returns what is wrong with a script, by line.
+// check returns the faults of a script, by line.
 func (p *parser) check(ctx context.Context, content []byte) ([]fault, error) {
 	s, err := p.read(ctx, content)
 	if err != nil {
 		return nil, err
 	}
 	s.checkSyntax()
-	if len(s.faults) == 0 { // what a broken tree calls is guessed
+	if len(s.faults) == 0 { // commands in a broken tree are unreliable
 		s.checkCommands()
 		s.checkVariables()
 		s.checkTypes()
@@ -50,7 +50,7 @@ func (p *parser) read(ctx context.Context, content []byte) (*script, error) {
 	return &script{text: text, root: root}, nil
 }
 
-// unwrap takes away the tags in which EC2Launch wants a script. Lines keep their numbers.
+// unwrap removes the tags that EC2Launch requires around a script. Line numbers are unchanged.
 func unwrap(content []byte) ([]byte, error) {
 	const open, end = "<powershell>\n", "</powershell>\n<persist>true</persist>\n"
 	inner, tagged := bytes.CutPrefix(content, []byte(open))
@@ -92,10 +92,11 @@ func (n *node) child(kinds ...string) *node {
 	return n.children[i]
 }
 
-// newerOperators are those that Windows PowerShell 5.1, which every Windows Server has, does not know.
+// newerOperators lists operators that Windows PowerShell 5.1, which every Windows Server has, does not support.
 var newerOperators = []string{"&&", "||", "??", "??=", "?.", "?["}
 
-// checkSyntax finds what the grammar has no place for, and what it lets through although PowerShell does not.
+// checkSyntax reports text that the grammar rejects, and text that the grammar accepts although PowerShell does
+// not.
 func (s *script) checkSyntax() {
 	var visit func(*node)
 	visit = func(n *node) {
@@ -118,7 +119,7 @@ func (s *script) checkSyntax() {
 	visit(s.root)
 }
 
-// checkColons finds "$Name: text": PowerShell takes the colon for a part of the variable's name, as in $env:TEMP.
+// checkColons reports "$Name: text": PowerShell treats the colon as a part of the variable name, as in $env:TEMP.
 func (s *script) checkColons(text *node) {
 	for _, n := range text.all("variable") {
 		if n.child("braced_variable") == nil && n.end < len(s.text) && s.text[n.end] == ':' &&

@@ -17,11 +17,11 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// node is a part of a script, as the grammar names it.
+// node is a node of a script's syntax tree.
 type node struct {
-	// kind is the grammar's name of what it is, or the text itself of a token.
+	// kind is the grammar's name of the node, or the text of a token.
 	kind string
-	// fault is empty, or says what is wrong: the grammar does not know the text, or it expects something that is missing.
+	// fault is empty, or describes the fault: an unexpected text, or a missing element.
 	fault      string
 	named      bool
 	start, end int // in bytes
@@ -37,7 +37,7 @@ type parser struct {
 	module  api.Module
 }
 
-// newParser starts the grammar's machine, which takes about a second. It has no files, no network and no clock.
+// newParser starts the grammar's virtual machine, which takes about a second. It has no files, network or clock.
 func newParser(ctx context.Context) (*parser, error) {
 	unpacked, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
@@ -60,7 +60,7 @@ func newParser(ctx context.Context) (*parser, error) {
 
 func (p *parser) close(ctx context.Context) error { return p.runtime.Close(ctx) }
 
-// parse returns the tree of a script. What is wrong with the script is in the tree.
+// parse returns the tree of a script, including the faults.
 func (p *parser) parse(ctx context.Context, script []byte) (*node, error) {
 	text := append(script[:len(script):len(script)], 0)
 	place, err := p.module.ExportedFunction("allocate").Call(ctx, uint64(len(text)))
@@ -82,9 +82,9 @@ func (p *parser) parse(ctx context.Context, script []byte) (*node, error) {
 	return readTree(list)
 }
 
-// readTree reads the lines that grammar/parse.c writes.
+// readTree parses the output of grammar/parse.c.
 func readTree(list []byte) (*node, error) {
-	var path []*node // from the root to the node before
+	var path []*node // from the root to the previous node
 	lines := bufio.NewScanner(bytes.NewReader(list))
 	for lines.Scan() {
 		var depth int

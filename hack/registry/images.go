@@ -1,4 +1,4 @@
-// Package registry opens images in a registry or in an OCI layout on disk. It reads, and writes nothing.
+// Package registry opens images in a registry or in an OCI layout on disk. It is read-only.
 package registry
 
 import (
@@ -21,18 +21,18 @@ type Image struct {
 
 	Platform v1.Platform
 	Digest   v1.Hash
-	Index    v1.Hash // of the inner index that it is in; the zero value if it is in none
+	Index    v1.Hash // of the containing inner index, or the zero value
 }
 
-// Open returns the images in a folder with an OCI layout or under a name in a registry, for all platforms. There is at
-// least one.
+// Open returns the images in a directory with an OCI layout or under a name in a registry, for all platforms. It
+// returns at least one image.
 func Open(ctx context.Context, source string) ([]Image, error) {
 	var images []Image
 	var err error
 	switch {
 	case IsFolder(source):
 		images, err = InLayout(source)
-	case strings.HasPrefix(source, "/"), strings.HasPrefix(source, "."): // No name of an image begins so.
+	case strings.HasPrefix(source, "/"), strings.HasPrefix(source, "."): // No image name starts like this.
 		err = errors.New("there is no such folder")
 	default:
 		images, err = InRegistry(ctx, source)
@@ -43,7 +43,7 @@ func Open(ctx context.Context, source string) ([]Image, error) {
 	return images, err
 }
 
-// IsFolder tells a folder from the name of an image.
+// IsFolder reports whether a source is a directory and not the name of an image.
 func IsFolder(source string) bool {
 	_, missing := os.Stat(source)
 	return missing == nil
@@ -128,8 +128,8 @@ func imagesOf(index v1.ImageIndex) ([]Image, error) {
 	return found, nil
 }
 
-// described returns an image with its platform, which its own configuration has if nothing else says it; nothing for
-// what is no image, but an SBOM, say.
+// described returns an image with its platform, from the configuration if the descriptor has none. For a manifest
+// that is not an image, such as an SBOM, the result is empty.
 func described(d v1.Descriptor, image v1.Image) ([]Image, error) {
 	manifest, err := image.Manifest()
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 )
 
-// authFile names the variable with the file of credentials, which has the form of a cluster's pull secret.
+// authFile is the variable with the path of the credentials, in the format of a cluster's pull secret.
 const authFile = "REGISTRY_AUTH_FILE"
 
-// Keychain returns the credentials for registries that podman, skopeo, oc and docker have stored: those in the file that REGISTRY_AUTH_FILE names, else docker's, else podman's. The file goes
-// first, as for podman: who names one means it.
+// Keychain returns the registry credentials that podman, skopeo, oc and docker have stored: from the file in
+// REGISTRY_AUTH_FILE, else docker's, else podman's. As for podman, the explicit file takes precedence.
 func Keychain() (authn.Keychain, error) {
 	stored := authn.NewMultiKeychain(authn.DefaultKeychain, podmans())
 	path := os.Getenv(authFile)
@@ -32,10 +32,10 @@ func Keychain() (authn.Keychain, error) {
 	return authn.NewMultiKeychain(loginFile(path), stored), nil
 }
 
-// podmans are the files of podman login. authn.DefaultKeychain looks there only on a computer on which docker has no
-// configuration at all.
+// podmans returns the files of podman login. authn.DefaultKeychain reads these only on a computer without any
+// docker configuration.
 func podmans() authn.Keychain {
-	home, _ := os.UserHomeDir() // without one there is no such file
+	home, _ := os.UserHomeDir() // otherwise there is no such file
 	var files []authn.Keychain
 	for _, folder := range []string{os.Getenv("XDG_RUNTIME_DIR"), cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))} {
 		files = append(files, loginFile(filepath.Join(folder, "containers", "auth.json")))
@@ -43,7 +43,7 @@ func podmans() authn.Keychain {
 	return authn.NewMultiKeychain(files...)
 }
 
-// loginFile is the path of a file of credentials, which need not be there.
+// loginFile is the path of an optional file of credentials.
 type loginFile string
 
 func readLogins(path string) (*configfile.ConfigFile, error) {
@@ -59,8 +59,8 @@ func readLogins(path string) (*configfile.ConfigFile, error) {
 	return content, nil
 }
 
-// Resolve takes the credentials for the longest part of a repository's name: an entry may be for a registry, or for a
-// part of one. It implements authn.Keychain.
+// Resolve returns the credentials for the longest matching scope of a repository: an entry may be for a registry,
+// or for a part of one. It implements authn.Keychain.
 func (f loginFile) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	content, err := readLogins(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +74,7 @@ func (f loginFile) Resolve(target authn.Resource) (authn.Authenticator, error) {
 		if err != nil {
 			return nil, fmt.Errorf("credentials for %s: %w", scope, err)
 		}
-		found.ServerAddress = "" // it repeats the question
+		found.ServerAddress = "" // only repeats the scope
 		if found != (types.AuthConfig{}) {
 			return authn.FromConfig(authn.AuthConfig{Username: found.Username, Password: found.Password, Auth: found.Auth,
 				IdentityToken: found.IdentityToken, RegistryToken: found.RegistryToken}), nil
@@ -83,7 +83,7 @@ func (f loginFile) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	return authn.Anonymous, nil
 }
 
-// parent returns the part of a registry that another part is in; "" for a registry.
+// parent returns the parent of a scope in a registry, or "" for a registry.
 func parent(scope string) string {
 	i := strings.LastIndex(scope, "/")
 	return scope[:max(i, 0)]

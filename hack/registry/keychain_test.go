@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// login is a file of credentials with one user for a part of a registry.
+// login returns a file of credentials with one user for a scope of a registry.
 func login(scope, user string) string {
 	return `{"auths":{"` + scope + `":{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":secret")) + `"}}}`
 }
@@ -58,7 +58,7 @@ func TestWhoseCredentialsAreUsed(t *testing.T) {
 	}
 }
 
-// write writes a file that has content, and returns its path; else "".
+// write writes a file if there is content, and returns its path, or "".
 func write(t *testing.T, path, content string) string {
 	t.Helper()
 	if content == "" {

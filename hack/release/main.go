@@ -1,6 +1,6 @@
-// Command release puts together what a release is published as: the image, the bundle and the catalog's part, the
-// payload, the plugin of kubectl, the SBOM, their checksums, and a statement of where they come from. `make release` builds all that before.
-// docs/releasing.md is for those who run it.
+// Command release assembles the files of a published release: the image, the bundle, the catalog entry, the
+// payload, the plugin of kubectl, the SBOM, checksums, and provenance. `make release` builds the parts before.
+// docs/releasing.md describes the procedure.
 package main
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/windows-machine-config/wmco/hack/command"
 )
 
-// options are the flags.
+// options contains the flags.
 type options struct {
 	version, changelog     string
-	image, payload, bundle string // what was built
+	image, payload, bundle string // build results
 	plugin, license        string
 	output                 string
 	commit, name           string
@@ -67,7 +67,7 @@ func run(_ context.Context, o options, log io.Writer) error {
 	return write(o, log)
 }
 
-// write writes the release into a new folder, which gets its name when it is complete.
+// write writes the release into a new directory, which is renamed to its final name when complete.
 func write(o options, log io.Writer) error {
 	target := filepath.Join(o.output, o.version)
 	if _, err := os.Stat(target); err == nil {
@@ -91,7 +91,7 @@ func write(o options, log io.Writer) error {
 	return nil
 }
 
-// assemble writes all files into a folder.
+// assemble writes all files into a directory.
 func (o options) assemble(folder string) error {
 	for name, source := range map[string]string{
 		"image.oci.tar": o.image, "payload.tar": o.payload, "bundle.tar": filepath.Join(o.bundle, "bundle"),

@@ -22,8 +22,7 @@ const (
 	provenanceFile = "provenance.intoto.json"
 )
 
-// pack writes a folder as an archive. The same files give the same bytes: files are in the order of their names, and neither
-// times nor owners are kept.
+// pack writes a directory as a reproducible archive: files are ordered by name, without times and owners.
 func pack(folder, archive string) error {
 	if _, err := os.Stat(folder); err != nil {
 		return fmt.Errorf("pack %s: %w: `make release` builds it", folder, err)
@@ -67,7 +66,7 @@ func add(w *tar.Writer, path, name string) error {
 	return err
 }
 
-// mode keeps of a file's rights only whether it can be run: the rest depends on the machine.
+// mode reduces a file's mode to whether it is executable, because the other bits depend on the machine.
 func mode(info fs.FileInfo) int64 {
 	if info.Mode()&0o100 != 0 {
 		return 0o755
@@ -75,10 +74,10 @@ func mode(info fs.FileInfo) int64 {
 	return 0o644
 }
 
-// sum is a file's line in SHA256SUMS.
+// sum is a line of SHA256SUMS.
 type sum struct{ name, sha256 string }
 
-// writeSums writes the checksums of all files of a folder, as `sha256sum --check` reads them.
+// writeSums writes the checksums of all files in a directory, in the format of `sha256sum --check`.
 func writeSums(folder string) ([]sum, error) {
 	entries, err := os.ReadDir(folder) // by name
 	if err != nil {
@@ -110,7 +109,7 @@ func digestOf(path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// imageDigest returns the digest of the image for all platforms, which `make image` writes first into its layout.
+// imageDigest returns the digest of the image for all platforms, which is the first in the layout of `make image`.
 func imageDigest(folder string) (string, error) {
 	path, err := layout.FromPath(folder)
 	if err != nil {
@@ -130,7 +129,7 @@ func imageDigest(folder string) (string, error) {
 	return manifest.Manifests[0].Digest.Hex, nil
 }
 
-// imageReference returns the name that an image was pushed to, with its digest.
+// imageReference returns the name of a pushed image, with its digest.
 func imageReference(folder, pushed string) (string, error) {
 	tag, err := name.NewTag(pushed)
 	if err != nil {

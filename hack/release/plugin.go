@@ -12,16 +12,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// krewFile is the manifest with which krew, the manager of kubectl's plugins, installs the plugin.
+// krewFile is the manifest for krew, the manager of kubectl's plugins.
 const krewFile = "krew-windows.yaml"
 
-// platforms are those that the plugin of kubectl is for.
+// platforms lists the platforms of the kubectl plugin.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"},
 	{"windows", "amd64"}, {"windows", "arm64"}}
 
 type platform struct{ os, arch string }
 
-// program is the name of the plugin's program.
+// program returns the name of the plugin's program.
 func (p platform) program() string {
 	if p.os == "windows" {
 		return "kubectl-windows.exe"
@@ -29,7 +29,7 @@ func (p platform) program() string {
 	return "kubectl-windows"
 }
 
-// archive is the name of the file that has the program.
+// archive returns the name of the archive with the program.
 func (p platform) archive() string { return "kubectl-windows-" + p.os + "-" + p.arch + ".tar.gz" }
 
 // writePlugins packs the plugin for each platform, with the license, and writes the manifest for krew.
@@ -54,7 +54,7 @@ func (o options) writePlugins(folder string) error {
 	return os.WriteFile(filepath.Join(folder, krewFile), manifest, 0o644)
 }
 
-// compress writes files into an archive, under the names and in the order that are given.
+// compress writes files into an archive, under these names and in this order.
 func compress(archive string, files map[string]string, names ...string) error {
 	file, err := os.Create(archive)
 	if err != nil {
@@ -70,7 +70,7 @@ func compress(archive string, files map[string]string, names ...string) error {
 	return errors.Join(err, w.Close(), compressed.Close(), file.Close())
 }
 
-// krewManifest is the Plugin that krew reads: https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest.
+// krewManifest returns the Plugin object for krew: https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest.
 func krewManifest(version string, sums []sum) map[string]any {
 	var list []any
 	for n, p := range platforms {

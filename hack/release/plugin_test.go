@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// krewPlugin has the fields of krew's manifest that decide what is installed.
+// krewPlugin contains the fields of krew's manifest that determine the installed files.
 type krewPlugin struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// statement is a Statement of in-toto with the predicate of SLSA. The types that others offer are generated from
-// protobuf, whose JSON is not the same from one run to the next; a release's is.
+// statement is an in-toto Statement with the predicate of SLSA. The types of existing libraries are generated from
+// protobuf, which does not guarantee the same JSON in each run. A release needs reproducible JSON.
 type (
 	statement struct {
 		Type          string     `json:"_type"`
@@ -38,11 +38,11 @@ type (
 	}
 )
 
-// repository is where the sources are.
+// repository is the location of the sources.
 const repository = "https://github.com/windows-machine-config/wmco"
 
-// writeProvenance says of each file, and of the image, from which commit it was built, and how. It has no time, so that
-// two runs are the same, and no signature.
+// writeProvenance writes the commit and the build command of each file and of the image. For reproducible output,
+// it includes neither time nor signature.
 func writeProvenance(folder string, o options, image string, sums []sum) error {
 	s := statement{Type: "https://in-toto.io/Statement/v1", PredicateType: "https://slsa.dev/provenance/v1"}
 	s.Subject = append(s.Subject, subject{Name: "windows-machine-config-operator", Digest: map[string]string{"sha256": image}})

@@ -23,7 +23,7 @@ const (
 	commit  = "0123456789abcdef0123456789abcdef01234567"
 )
 
-// built writes what `make release` has built before, small.
+// built writes small replacements for the build results of `make release`.
 func built(t *testing.T) options {
 	t.Helper()
 	folder := t.TempDir()
@@ -60,7 +60,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// released makes the release, and returns its files.
+// released creates the release, and returns its files.
 func released(t *testing.T, o options) map[string]string {
 	t.Helper()
 	must(t, run(t.Context(), o, io.Discard))

@@ -8,7 +8,7 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// checkVersion demands an entry of the changelog for a version, with something in it.
+// checkVersion requires a non-empty entry of the changelog for a version.
 func checkVersion(version, changelog string) error {
 	if _, err := semver.Parse(version); err != nil {
 		return fmt.Errorf("VERSION=%s is no version such as 12.1.0: %w", version, err)

@@ -25,13 +25,13 @@ type proof struct {
 
 func (p proof) String() string { return p.file + ": " + p.test }
 
-// realComponents are folders of the lab whose tests give what the product writes to the real programs of a node, and
-// show something of both.
+// realComponents lists directories of the lab with tests that pass output of the product to the real programs of a
+// node, and verify both.
 var realComponents = []string{"lab/controlplane/kubelet/", "lab/controlplane/kubeproxy/", "lab/prometheus/",
 	"lab/wine/components/"}
 
-// inLab reports whether the test is one of the lab, to which the simulated machine belongs: it shows nothing of the
-// product.
+// inLab reports whether a test verifies only the lab, including the simulated machine. Such a test proves nothing
+// about the product.
 func (p proof) inLab() bool {
 	if slices.ContainsFunc(realComponents, func(folder string) bool { return strings.HasPrefix(p.file, folder) }) {
 		return false
@@ -45,12 +45,12 @@ var (
 	identRange   = regexp.MustCompile(`\b[RLD]-\d+\s*(?:\bto\b|\buntil\b|\bthrough\b|-|–|—|…|\.\.+)\s*(?:[RLD]-)?\d+`)
 )
 
-// subtest is a line that names one: that of t.Run, or a row of a table.
+// subtest matches a line with the name of a subtest: a t.Run call, or a row of a table.
 var subtest = regexp.MustCompile(`^[^"]*\bt\.Run\(("(?:[^"\\]|\\.)*"),|^\s*\{?(?:.*\bname: )?("(?:[^"\\]|\\.)*")(?::|,|\}|$)`)
 
-// findCitations parses every test file below root and returns, for each identifier, the tests that cite it: sorted,
-// each once. The error names every comment that cites outside of a test. Build results, test data, and directories
-// whose name starts with a dot or an underscore are left out.
+// findCitations parses every test file below root and returns the tests that cite each identifier, sorted and
+// without duplicates. The error names every comment that cites outside of a test. Build results, test data, and
+// directories with a leading dot or underscore are excluded.
 func findCitations(root fs.FS) (map[string][]proof, error) {
 	found := map[string][]proof{}
 	var faults []error
@@ -80,7 +80,7 @@ func isLeftOut(name, base string) bool {
 	return name == "build" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
 }
 
-// addFile adds what the comments of one file cite.
+// addFile adds the citations in the comments of one file.
 func addFile(found map[string][]proof, root fs.FS, name string) error {
 	source, err := fs.ReadFile(root, name)
 	if err != nil || !identifier.Match(source) {
@@ -118,8 +118,9 @@ func addFile(found map[string][]proof, root fs.FS, name string) error {
 	return errors.Join(faults...)
 }
 
-// testOf returns the test function that a comment is in or documents, the subtests around the comment, and the subtest
-// that its line or, where the comment is alone in its own, the next one names. It is empty where there is none.
+// testOf returns the test function of a comment or documented by it, the subtests around the comment, and the
+// subtest named in the same line. For a comment on a separate line, the subtest is named in the next line. The
+// result is empty outside of tests.
 func testOf(set *token.FileSet, file *ast.File, lines [][]byte, group *ast.CommentGroup) string {
 	for _, declaration := range file.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
@@ -147,8 +148,8 @@ func testOf(set *token.FileSet, file *ast.File, lines [][]byte, group *ast.Comme
 	return ""
 }
 
-// subtestsAround returns the names of the subtests whose functions a comment is in, the outermost first, and whether these
-// are all: a name that is made in a loop is not known.
+// subtestsAround returns the names of the subtests around a comment, the outermost first. It also reports whether
+// the names are complete: a name that is computed in a loop is not known.
 func subtestsAround(body *ast.BlockStmt, group *ast.CommentGroup) (names []string, known bool) {
 	known = true
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -171,13 +172,13 @@ func subtestsAround(body *ast.BlockStmt, group *ast.CommentGroup) (names []strin
 	return names, known
 }
 
-// isTest reports whether `go test` runs the function and it can fail: a benchmark proves nothing.
+// isTest reports whether `go test` runs the function and the function can fail. A benchmark proves nothing.
 func isTest(function *ast.FuncDecl) bool {
 	name := function.Name.Name
 	return function.Recv == nil && function.Body != nil && name != "TestMain" && testFunction.MatchString(name)
 }
 
-// textOf returns what a comment says, directives included.
+// textOf returns the text of a comment, including directives.
 func textOf(group *ast.CommentGroup) string {
 	var text strings.Builder
 	for _, comment := range group.List {
@@ -186,11 +187,11 @@ func textOf(group *ast.CommentGroup) string {
 	return text.String()
 }
 
-// testedOnWine are the folders whose tests for Windows test/contract runs under Wine.
+// testedOnWine lists the directories with Windows tests that test/contract runs under Wine.
 var testedOnWine = []string{"api/", "cmd/", "internal/"}
 
-// runsInCI reports whether a test file is built by a command of .ci/run: for this machine, or for Windows where its
-// tests run under Wine. None of these commands sets a build tag.
+// runsInCI reports whether a command of .ci/run builds a test file: for this machine, or for Windows if its tests
+// run under Wine. None of these commands sets a build tag.
 func runsInCI(name string, source []byte) bool {
 	onWine := slices.ContainsFunc(testedOnWine, func(folder string) bool { return strings.HasPrefix(name, folder) })
 	return isBuilt(name, source, "linux") || onWine && isBuilt(name, source, "windows")

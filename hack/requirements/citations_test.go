@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// found returns what one test file cites.
+// found returns the citations of one test file.
 func found(t *testing.T, name, source string) map[string][]proof {
 	t.Helper()
 	citations, err := findCitations(fstest.MapFS{name: {Data: []byte(source)}})
@@ -187,7 +187,7 @@ func TestTestsForWindowsCountWhereTheyRunUnderWine(t *testing.T) {
 	}
 }
 
-// What runs in continuous integration is written here in a second place.
+// The commands of continuous integration are duplicated here.
 func TestWhatRunsInContinuousIntegrationIsAsItWas(t *testing.T) {
 	for _, script := range []string{".ci/run", "hack/run-tests", "Makefile"} {
 		if strings.Contains(read(t, "../..", script), "-tags") {

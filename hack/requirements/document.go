@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// rowStart is how each row that the program keeps begins.
+// rowStart matches the beginning of each row that the program maintains.
 var rowStart = regexp.MustCompile(`^\| ([RLD]-\d+) \|`)
 
-// row is a requirement, a limit or a deviation. In its line, the last two cells are generated.
+// row is a requirement, a limit or a deviation. The last two cells of its line are generated.
 type row struct {
 	id    string
-	cells []string // all but the generated two
-	tests []string // those that the document names
+	cells []string // all cells except the two generated ones
+	tests []string // the tests in the document
 }
 
 // remark returns the last cell before the generated ones.
 func (r row) remark() string { return r.cells[len(r.cells)-1] }
 
-// change is a row whose tests are others than the document says.
+// change is a row for which the tests differ from the document.
 type change struct {
 	id           string
 	lost, gained []string
@@ -38,9 +38,9 @@ func (c change) String() string {
 	return text
 }
 
-// rewrite returns the document with its two last columns as the citations say, and the rows that this changes. It keeps
-// every other byte. It fails on a row that is broken or against the rules, and on a citation of an identifier that has
-// no row.
+// rewrite returns the document with the two last columns according to the citations, and the changed rows. It
+// preserves every other byte, and fails on a broken row, on a violated rule, and on a citation of an identifier
+// without a row.
 func rewrite(document []byte, found map[string][]proof) (fresh []byte, changes []change, err error) {
 	rows := map[string]row{}
 	var faults []error
@@ -66,7 +66,7 @@ func rewrite(document []byte, found map[string][]proof) (fresh []byte, changes [
 	return []byte(strings.Join(lines, "\n")), changes, errors.Join(faults...)
 }
 
-// parse takes the line of a row apart.
+// parse parses the line of a row.
 func parse(line string) (row, error) {
 	id := rowStart.FindStringSubmatch(line)[1]
 	cells := split(line)
@@ -83,7 +83,7 @@ func parse(line string) (row, error) {
 	return r, nil
 }
 
-// split returns the cells of a line of a table. A bar behind a backslash is text.
+// split returns the cells of a table line. A bar after a backslash is text.
 func split(line string) []string {
 	const bar = "\x00"
 	cells := strings.Split(strings.ReplaceAll(line, `\|`, bar), "|")
@@ -94,7 +94,7 @@ func split(line string) []string {
 	return cells
 }
 
-// line returns the row with the tests that prove it.
+// line returns the line of the row with the tests that prove it.
 func (r row) line(proofs []proof) string {
 	product := slices.DeleteFunc(slices.Clone(proofs), proof.inLab)
 	lab := slices.DeleteFunc(slices.Clone(proofs), func(p proof) bool { return !p.inLab() })
@@ -102,7 +102,7 @@ func (r row) line(proofs []proof) string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// texts returns tests as the cell of a table has them.
+// texts returns tests in the format of a table cell.
 func texts(proofs []proof) (tests []string) {
 	for _, p := range proofs {
 		tests = append(tests, strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(p.String()))

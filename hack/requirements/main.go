@@ -1,12 +1,12 @@
-// Command requirements keeps docs/requirements.md true: which tests prove which requirement.
+// Command requirements maintains the tests for each requirement in docs/requirements.md.
 //
-// The document is the source of the identifiers and their meaning: requirements (R-), limits (L-), deviations (D-). The
-// program writes the last two columns of its tables. A test cites an identifier in its doc comment or in its
-// body; the line that the comment stands above or behind names the subtest. A citation outside of a test is an error, and
-// so is a row with neither a test nor a reason for having none. Run it from the root of the repository:
+// The document defines the identifiers and their meaning: requirements (R-), limits (L-), deviations (D-). The
+// program writes the last two columns of the tables. A test cites an identifier in the doc comment or in the body.
+// The line that the comment precedes or follows names the subtest. A citation outside of a test is an error, and so
+// is a row with neither a test nor a reason for the missing test. Run the program from the root of the repository:
 //
 //	go run ./hack/requirements          # write the columns
-//	go run ./hack/requirements -check   # fail, and say which test has moved, if that would change the document
+//	go run ./hack/requirements -check   # fail, and list the changed tests, if that would change the document
 package main
 
 import (
@@ -51,7 +51,7 @@ func run(root string, check bool, out io.Writer) error {
 	switch {
 	case len(changes) > 0 && check:
 		return errors.Join(errStale, err)
-	case len(changes) > 0: // also where the rules are broken: it shows who cites what
+	case len(changes) > 0: // also if rules are violated: the changes show the citations
 		return errors.Join(os.WriteFile(path, fresh, 0o644), err)
 	case err != nil:
 		return err

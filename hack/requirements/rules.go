@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// reasons are how the remark of a row begins that has no test of the product, if it is not a deviation, which has a
-// test of its own.
+// reasons lists the prefixes of remarks for rows without a test of the product. A deviation always has a test.
 var reasons = []string{"text only:", "needs a real Windows host:", "a neighbor does it:", "not built yet:", notProven}
 
-// notProven is for a row whose test is still to come. It goes when the test is there.
+// notProven is the prefix for a row with a planned test. The remark must be removed when the test exists.
 const notProven = "not proven yet:"
 
-// states are what has become of a limit.
+// states lists the states of a limit.
 var states = []string{"kept", "lifted", "lifted in part"}
 
 // check applies the rules to all rows.
@@ -36,18 +35,18 @@ func check(rows map[string]row, found map[string][]proof) error {
 	return errors.Join(faults...)
 }
 
-// checkProof reports a row that has neither a test of the product nor the reason why there is none.
+// checkProof reports a row that has neither a test of the product nor a reason for the missing test.
 func (r row) checkProof(proven bool) error {
 	switch {
 	case proven && strings.Contains(r.remark(), notProven):
 		return fmt.Errorf("%s has a test now: remove the remark that begins with %q", r.id, notProven)
-	case !proven && r.remark() == "": // what the remark says is looked at elsewhere
+	case !proven && r.remark() == "": // the text of the remark is checked elsewhere
 		return fmt.Errorf("%s has no test of the product and no reason why not", r.id)
 	}
 	return nil
 }
 
-// checkRemark reports a part of the remark that says neither why there is no test nor how the product deviates.
+// checkRemark reports a part of the remark that is neither a reason for a missing test nor a deviation.
 func (r row) checkRemark(rows map[string]row) error {
 	for _, part := range r.remarks() {
 		deviation, _, _ := strings.Cut(part, ":")
@@ -63,8 +62,8 @@ func (r row) checkRemark(rows map[string]row) error {
 	return nil
 }
 
-// checkDeviation reports a deviation that no test pins, and a requirement in its second cell whose remark does not tell
-// of it.
+// checkDeviation reports a deviation without a test, and a requirement in the deviation's second cell that does not
+// mention the deviation in its remark.
 func (r row) checkDeviation(pinned bool, rows map[string]row) error {
 	if !pinned {
 		return fmt.Errorf("no test pins %s: cite it in a test that fails as soon as the product follows the requirement",
@@ -90,7 +89,7 @@ func startsWith(text string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-// unknown names every citation of an identifier that has no row.
+// unknown reports every citation of an identifier without a row.
 func unknown(rows map[string]row, found map[string][]proof) error {
 	var faults []error
 	for _, id := range slices.Sorted(maps.Keys(found)) {

@@ -15,13 +15,13 @@ import (
 
 const (
 	namespace = "urn:schemas-microsoft-com:unattend"
-	// placeholder is the password of the sample.
+	// placeholder is the password in the sample.
 	placeholder = "MyPassword"
-	// nameLimit is the longest computer name of Windows.
+	// nameLimit is the maximum length of a Windows computer name.
 	nameLimit = 15
 )
 
-// answers are what matters of an answer file.
+// answers contains the relevant parts of an answer file.
 type answers struct {
 	XMLName  xml.Name `xml:"unattend"`
 	Settings []struct {
@@ -37,7 +37,7 @@ type answers struct {
 	} `xml:"settings"`
 }
 
-// check tells what is wrong with an answer file; nothing if it can be used. It never repeats the password. R-196
+// check returns the faults of an answer file, or nothing for a usable file. It never repeats the password. R-196
 func check(data []byte) []string {
 	if err := wellFormed(data); err != nil {
 		return []string{fmt.Sprintf("it is not well-formed XML: %v", err)}
@@ -79,7 +79,7 @@ func check(data []byte) []string {
 
 func nameProblems(name string) []string {
 	if name == "*" {
-		return nil // Windows makes one up, and the operator sets the Machine's.
+		return nil // Windows generates a name, and the operator sets the Machine's name.
 	}
 	// Windows ignores the case, and so does the operator.
 	if problems := validation.IsDNS1123Label(strings.ToLower(name)); len(problems) > 0 {
@@ -101,7 +101,7 @@ func passwordProblems(value string) []string {
 	return nil
 }
 
-// encoded returns a password as Windows' tools write it where PlainText is false.
+// encoded returns a password in the format that Windows' tools write if PlainText is false.
 func encoded(password string) string {
 	var data []byte
 	for _, unit := range utf16.Encode([]rune(password + "AdministratorPassword")) {

@@ -24,7 +24,7 @@ func sample(t *testing.T) string {
 
 //
 func TestCheck(t *testing.T) {
-	// used is the sample as it may be used.
+	// used is the sample with a valid password.
 	used := strings.Replace(sample(t), "<Value>MyPassword<", "<Value>vE7-long-and-own<", 1)
 	for sentence, test := range map[string]struct {
 		file string

@@ -1,4 +1,4 @@
-// Command unattend-check looks at an answer file for Sysprep before a golden image is made of it (docs/vsphere.md):
+// Command unattend-check checks an answer file for Sysprep before a golden image is created (docs/vsphere.md):
 //
 //	go run ./hack/unattend-check my-unattend.xml
 package main
@@ -11,7 +11,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run returns 0 if nothing is wrong with the file, 1 if something is, and 2 if no file was named.
+// run returns 0 for a file without faults, 1 for a file with faults, and 2 if no file was named.
 func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) != 1 {
 		fmt.Fprintln(stderr, "Usage: go run ./hack/unattend-check <unattend.xml>")

@@ -1,4 +1,4 @@
-// Package vulncheck tests the script that looks for known vulnerabilities.
+// Package vulncheck tests the script that checks for known vulnerabilities.
 package vulncheck
 
 import (
@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// The module calls what the tests' own database says to be vulnerable; its program sound does not.
+// The module calls a function that the tests' database lists as vulnerable. The program sound does not.
 const (
 	module     = "testdata/module"
 	vulnerable = "windows:."
 	sound      = "linux:./sound"
 )
 
-// ownDatabase returns the one of these tests, as a URL.
+// ownDatabase returns the URL of the tests' database.
 func ownDatabase(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("testdata/database")
@@ -28,7 +28,7 @@ func ownDatabase(t *testing.T) string {
 	return "file://" + path
 }
 
-// page returns a server that answers everything with this page.
+// page returns a server that responds to every request with this page.
 func page(t *testing.T, status int, body string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -52,7 +52,7 @@ func govulncheck(t *testing.T) string {
 	return program
 }
 
-// check runs the script, and returns what it says and whether it passes. Go's own database is out of reach.
+// check runs the script, and returns the output and the result. Go's own database is unreachable.
 func check(t *testing.T, scanner, database string, programs ...string) (said string, passes bool) {
 	t.Helper()
 	script, err := filepath.Abs("check")
@@ -89,7 +89,7 @@ func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
 			t.Errorf("it passes: %s", said)
 		}
 	})
-	// What cannot be checked is said, and does not pass for checked.
+	// A skipped check is reported, and is not counted as passed.
 	t.Run("and without a database nothing is checked", func(t *testing.T) {
 		if said, passes := check(t, scanner, "", vulnerable); !passes || !strings.HasPrefix(said, "NOT CHECKED") ||
 			!strings.Contains(said, "GOVULNDB") {
@@ -111,7 +111,7 @@ func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
 	}
 }
 
-// Nobody but who calls the check can mend these, whether the database answers or not.
+// Only the caller of the check can fix these errors, independent of the database.
 func TestACheckThatCannotRunFails(t *testing.T) {
 	programs := t.TempDir()
 	file := func(name, content string, mode os.FileMode) string {

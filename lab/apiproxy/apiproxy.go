@@ -1,6 +1,7 @@
-// Package apiproxy stands between a client and the API server, and spoils what passes: watches tell late or not at all,
-// requests fail, or are done and the answer is lost. What is spoiled can be one resource, so that a client sees a new
-// state of one kind beside an old state of another, as with caches that are filled by different API servers.
+// Package apiproxy is a proxy between a client and the API server that injects faults: watches are delayed or
+// held, requests fail, or responses are lost after the request was executed. Faults can be limited to one
+// resource, so that a client sees a new state of one kind beside an old state of another kind, as with caches
+// that are filled by different API servers.
 package apiproxy
 
 import (
@@ -20,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Proxy is a running proxy. It passes everything on until a fault is added.
+// Proxy is a running proxy. It forwards everything until a fault is added.
 type Proxy struct {
 	listener net.Listener
 	server   *http.Server
@@ -48,7 +49,7 @@ func Start(config *rest.Config) (*Proxy, error) {
 	}
 	p := &Proxy{listener: listener, ended: make(chan error, 1), changed: make(chan struct{}),
 		watches: map[*watchBody]struct{}{}}
-	quiet := log.New(io.Discard, "", 0) // clients are killed in the middle of requests
+	quiet := log.New(io.Discard, "", 0) // clients are killed during requests
 	forward := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, ErrorLog: quiet,
 		Rewrite:        func(request *httputil.ProxyRequest) { request.SetURL(target) },
@@ -65,23 +66,24 @@ func Start(config *rest.Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Through returns a configuration with the same identity whose requests go through the proxy.
+// Through returns a configuration with the same identity that sends requests through the proxy.
 func (p *Proxy) Through(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Host, config.TLSClientConfig = "http://"+p.listener.Addr().String(), rest.TLSClientConfig{}
 	return config
 }
 
-// Close ends the proxy with all connections. The error says why it had ended before.
+// Close ends the proxy with all connections. If the proxy ended before, it returns the reason.
 func (p *Proxy) Close() error {
-	_ = p.server.Close() // it has nothing to say that anybody waits for
+	_ = p.server.Close() // its error does not matter
 	if err := <-p.ended; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("the proxy in front of the API server: %w", err)
 	}
 	return nil
 }
 
-// Add spoils what concerns a resource, such as nodes, until remove is called; everything, if the resource is "".
+// Add injects a fault for a resource, such as nodes, until remove is called; for all resources if the resource
+// is "".
 func (p *Proxy) Add(resource string, fault Fault) (remove func()) {
 	active := &activeFault{Fault: fault, resource: resource}
 	p.mu.Lock()
@@ -99,13 +101,13 @@ func (p *Proxy) Add(resource string, fault Fault) (remove func()) {
 	})
 }
 
-// change wakes the watches. The lock is held.
+// change wakes the watches. The caller holds the lock.
 func (p *Proxy) change() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// BreakWatches ends the watches of a resource that there are; all, if the resource is "".
+// BreakWatches ends the current watches of a resource; all watches if the resource is "".
 func (p *Proxy) BreakWatches(resource string) {
 	p.mu.Lock()
 	var broken []*watchBody
@@ -116,11 +118,11 @@ func (p *Proxy) BreakWatches(resource string) {
 	}
 	p.mu.Unlock()
 	for _, body := range broken {
-		_ = body.Close() // that is the point
+		_ = body.Close() // the purpose of the call
 	}
 }
 
-// Resource returns the resource that a path of the API is about; "" for one that is about none.
+// Resource returns the resource of an API path; "" for a path without a resource.
 func Resource(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

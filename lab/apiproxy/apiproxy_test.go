@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// server is an API server whose watches tell what is said, and which counts changes.
+// server is a fake API server with scripted watch events and a counter for changes.
 type server struct {
 	*httptest.Server
 	say     chan string
@@ -75,7 +75,7 @@ func (p *Proxy) request(t *testing.T, method, path string) (code int, body strin
 	return response.StatusCode, string(text), err
 }
 
-// watch returns the lines that a watch tells, until the test ends.
+// watch returns the lines that a watch receives, until the test ends.
 func (p *Proxy) watch(t *testing.T, path string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -187,7 +187,7 @@ func TestAProxyHoldsWatchesBack(t *testing.T) {
 		select {
 		case line := <-lines:
 			t.Errorf("it told %q", line)
-		case <-time.After(100 * time.Millisecond): // that nothing comes shows only in time
+		case <-time.After(100 * time.Millisecond): // the absence of a line only shows after some time
 		}
 		remove()
 		if first, second := <-lines, <-lines; first != "first" || second != "second" {
@@ -229,7 +229,7 @@ func TestAWatchThatIsAnsweredAfterARefusalEnds(t *testing.T) {
 	remove := p.Add("nodes", Fault{Refuse: true})
 	for resource, ends := range map[string]bool{"nodes": true, "pods": false} {
 		source, says := io.Pipe()
-		body := p.newWatchBody(source, resource) // what was asked for before the refusal
+		body := p.newWatchBody(source, resource) // requested before the refusal
 		go fmt.Fprint(says, "x")
 		data := make([]byte, 1)
 		if n, err := body.Read(data); (err != nil && n == 0) != ends {

@@ -10,39 +10,41 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fault is one way to spoil what passes. Usually one field is set.
+// Fault configures the injected fault. Usually one field is set.
 type Fault struct {
-	// Delay is how much later watches tell everything, and Hold has them tell nothing while the fault lasts.
+	// Delay delays all watch events, and Hold stops watch events while the fault is active.
 	Delay time.Duration
 	Hold  bool
-	// ListsAt is a resource version; "" for none. Lists that may come from a cache are as they were then. See lagging.go.
+	// ListsAt is a resource version; "" for none. Lists that may come from a cache return the state at this
+	// version. See lagging.go.
 	ListsAt string
-	// Refuse breaks each connection that a request comes over, and ends all watches.
+	// Refuse closes the connection of each request and ends all watches.
 	Refuse bool
-	// Fail answers requests with status 500, and Conflict changes of objects with 409. Neither is passed on.
+	// Fail responds to requests with status 500, and Conflict responds to changes of objects with 409. Neither
+	// request is forwarded.
 	Fail, Conflict bool
-	// LoseAnswers passes changes of objects on, and breaks the connection instead of answering.
+	// LoseAnswers forwards changes of objects and closes the connection instead of returning the response.
 	LoseAnswers bool
-	// Every spares requests: only each so many one is spoiled. 0 is 1. Watches are always spoiled.
+	// Every limits the fault to every n-th request. 0 is 1. Watches are always affected.
 	Every int
 }
 
 type activeFault struct {
 	Fault
 	resource string
-	met      atomic.Int64 // requests that it could have spoiled
+	met      atomic.Int64 // requests that matched the fault
 }
 
 func (f *activeFault) concerns(resource string) bool {
 	return f.resource == "" || f.resource == resource
 }
 
-// turn reports whether this request is one to be spoiled.
+// turn reports whether this request is the n-th one.
 func (f *activeFault) turn() bool { return f.met.Add(1)%int64(max(1, f.Every)) == 0 }
 
 var errLost = errors.New("the answer is lost")
 
-// matching returns the faults that concern a request and are of a kind.
+// matching returns the active faults of a kind for a request.
 func (p *Proxy) matching(r *http.Request, kind func(Fault) bool) (found []*activeFault) {
 	resource := Resource(r.URL.Path)
 	p.mu.Lock()
@@ -55,7 +57,7 @@ func (p *Proxy) matching(r *http.Request, kind func(Fault) bool) (found []*activ
 	return found
 }
 
-// refuse answers a request that is not passed on, and reports whether it is none.
+// refuse responds to a request that is not forwarded, and reports whether it did.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request) bool {
 	if len(p.matching(r, func(f Fault) bool { return f.Refuse })) > 0 {
 		panic(http.ErrAbortHandler)
@@ -75,7 +77,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// changes reports whether a request changes an object that is there.
+// changes reports whether a request changes an existing object.
 func changes(r *http.Request) bool { return r.Method == http.MethodPut || r.Method == http.MethodPatch }
 
 // watches reports whether a request is a watch.
@@ -84,16 +86,16 @@ func watches(r *http.Request) bool {
 	return watch == "true" || watch == "1"
 }
 
-// respond answers as the API server does.
+// respond sends a response in the form of the API server.
 func respond(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	status := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
 		Message: message, Reason: reason, Code: int32(code)}
-	_ = json.NewEncoder(w).Encode(status) // the client may have gone
+	_ = json.NewEncoder(w).Encode(status) // the client may have disconnected
 }
 
-// answer spoils what the API server has answered.
+// answer applies faults to a response of the API server.
 func (p *Proxy) answer(response *http.Response) error {
 	r := response.Request
 	if watches(r) {
@@ -105,7 +107,7 @@ func (p *Proxy) answer(response *http.Response) error {
 	}
 	for _, f := range p.matching(r, func(f Fault) bool { return f.LoseAnswers }) {
 		if f.turn() {
-			_ = response.Body.Close() // nobody reads it
+			_ = response.Body.Close() // the body is unused
 			return errLost
 		}
 	}

@@ -6,11 +6,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lag answers a list as an API server does whose cache lags behind that of others: a client that starts, or that has
-// lost its connection, gets a state from before one that it has seen. Such a list has the resource version 0; one without
-// a resource version is of the newest state, and passes. What an informer usually asks for, a watch that begins with a
-// list of the newest state, is refused, as by an API server without the feature WatchList (in Kubernetes 1.33, and until
-// 1.31, it is off). lag reports whether the request was answered.
+// lag responds to a list like an API server with an outdated cache: a client that starts or has lost the
+// connection receives an older state than before. Such a list has the resource version 0; a list without a
+// resource version returns the newest state and is forwarded. The usual request of an informer, a watch that
+// begins with a list of the newest state, is refused. An API server without the feature WatchList (in
+// Kubernetes 1.33, and until 1.31, it is off) also refuses such a watch. lag reports whether it has sent a
+// response.
 func (p *Proxy) lag(w http.ResponseWriter, r *http.Request) bool {
 	for _, f := range p.matching(r, func(f Fault) bool { return f.ListsAt != "" && r.Method == http.MethodGet }) {
 		switch query := r.URL.Query(); {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// watchBody hands out what a watch tells when the faults of its resource let it.
+// watchBody releases the data of a watch when the faults of the resource allow it.
 type watchBody struct {
 	proxy    *Proxy
 	resource string
@@ -31,17 +31,18 @@ func (p *Proxy) newWatchBody(source io.ReadCloser, resource string) *watchBody {
 		closed: make(chan struct{})}
 	p.mu.Lock()
 	p.watches[b] = struct{}{}
-	// One that was asked for before a refusal, and answered after it, is not among those that the refusal has ended.
+	// A watch that was requested before a refusal and answered after the refusal is not among the watches that
+	// the refusal ended.
 	refused := slices.ContainsFunc(p.faults, func(f *activeFault) bool { return f.Refuse && f.concerns(resource) })
 	p.mu.Unlock()
 	go b.receive()
 	if refused {
-		_ = b.Close() // that is the point
+		_ = b.Close() // the purpose of the refusal
 	}
 	return b
 }
 
-// receive reads until the source ends, which it does when the body is closed.
+// receive reads until the source ends, which happens when the body is closed.
 func (b *watchBody) receive() {
 	for {
 		data := make([]byte, 16<<10)
@@ -77,7 +78,7 @@ func (b *watchBody) Read(p []byte) (int, error) {
 	return 0, b.err
 }
 
-// await waits until what came at a time may be told. It reports false when the body was closed before.
+// await waits until data that arrived at a time may be released; false if the body was closed before.
 func (b *watchBody) await(came time.Time) bool {
 	for {
 		hold, delay, changed := b.proxy.pace(b.resource)
@@ -98,7 +99,7 @@ func (b *watchBody) await(came time.Time) bool {
 	}
 }
 
-// pace returns how watches of a resource are spoiled now, and what is closed when that changes.
+// pace returns the current faults of the watches of a resource, and a channel that is closed when they change.
 func (p *Proxy) pace(resource string) (hold bool, delay time.Duration, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package audit reads the audit log of the lab's API server: who did what, and whether it was allowed. It compares that
-// with the rules of RBAC.
+// Package audit reads the audit log of the lab's API server, with users, requests and decisions. It compares
+// the requests with the rules of RBAC.
 package audit
 
 import (
@@ -14,15 +14,15 @@ import (
 	"strings"
 )
 
-// Event is a request that was answered.
+// Event is a completed request.
 type Event struct {
-	// ID is the request's ID, which its answer has in the header Audit-Id.
+	// ID is the ID of the request, which the response contains in the header Audit-Id.
 	ID   string `json:"auditID"`
 	Verb string `json:"verb"`
 	User struct {
 		Username string `json:"username"`
 	} `json:"user"`
-	// URI is the path, for requests that are about no resource.
+	// URI is the path, for non-resource requests.
 	URI    string `json:"requestURI"`
 	Object struct {
 		APIGroup    string `json:"apiGroup"`
@@ -38,7 +38,7 @@ type Event struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// Resource returns the resource with its subresource, as rules of RBAC name it.
+// Resource returns the resource with its subresource, in the form of RBAC rules.
 func (e Event) Resource() string {
 	if e.Object.Subresource == "" {
 		return e.Object.Resource
@@ -46,29 +46,28 @@ func (e Event) Resource() string {
 	return e.Object.Resource + "/" + e.Object.Subresource
 }
 
-// Forbidden reports whether RBAC had no rule for the request, or a check that comes after it found that one was
-// missing.
+// Forbidden reports whether RBAC denied the request, or a later check found a missing right.
 func (e Event) Forbidden() bool {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid" || e.Response.Code == 403
 }
 
-// longestLine is how long a line may be: it has no bodies of requests.
+// longestLine is the maximum length of a line: the log contains no request bodies.
 const longestLine = 1 << 20
 
-// Log is the file that the API server appends to. The zero offset is its beginning. When the file is full, the API server
-// renames it and begins another one: both are read.
+// Log is the file that the API server appends to. The zero offset is its beginning. When the file is full, the
+// API server renames the file and starts another one: both are read.
 type Log struct {
 	path   string
-	only   []byte      // lines without it are passed over, unless it is empty
-	file   os.FileInfo // the file that the offset is in; nil before the first look
+	only   []byte      // lines without this text are skipped, unless it is empty
+	file   os.FileInfo // the file of the offset; nil before the first read
 	offset int64
-	rest   []byte // the beginning of a line that is not complete yet
+	rest   []byte // the beginning of an incomplete line
 }
 
-// Open reads the log in a file from its beginning. The file may come later.
+// Open reads the log in a file from the beginning. The file need not exist yet.
 func Open(path string) *Log { return &Log{path: path} }
 
-// OpenAtEnd reads what comes into the log in a file from now on.
+// OpenAtEnd reads new entries of the log in a file.
 func OpenAtEnd(path string) (*Log, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -79,7 +78,7 @@ func OpenAtEnd(path string) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	// The last line may be half written: it is read again as a whole.
+	// The last line may be incomplete: it is read again completely.
 	last := min(info.Size(), longestLine)
 	end := make([]byte, last)
 	if _, err := file.ReadAt(end, info.Size()-last); err != nil && !errors.Is(err, io.EOF) {
@@ -105,8 +104,7 @@ func (l *Log) Next() ([]Event, error) {
 	return events, nil
 }
 
-// unread returns the files with something that was not read yet perhaps, the oldest first: more than one, where the
-// first was renamed.
+// unread returns the files that may contain unread data, oldest first: more than one if the first was renamed.
 func (l *Log) unread() ([]string, error) {
 	present, err := os.Stat(l.path)
 	if err != nil {
@@ -120,7 +118,7 @@ func (l *Log) unread() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	slices.Sort(renamed) // their names have the time
+	slices.Sort(renamed) // the names contain the time
 	for i, path := range renamed {
 		if info, err := os.Stat(path); err == nil && os.SameFile(l.file, info) {
 			return append(renamed[i:], l.path), nil
@@ -129,7 +127,7 @@ func (l *Log) unread() ([]string, error) {
 	return nil, fmt.Errorf("the audit log %s was replaced, and what it held before is not beside it: requests are missing", l.path)
 }
 
-// read returns the events of a file that were not read yet: of the same file as before, or of the next one.
+// read returns the unread events of a file: of the same file as before, or of the next one.
 func (l *Log) read(path string, same bool) ([]Event, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -142,7 +140,7 @@ func (l *Log) read(path string, same bool) ([]Event, error) {
 	}
 	switch {
 	case same && l.file != nil && !os.SameFile(l.file, info):
-		return l.Next() // it was renamed just now
+		return l.Next() // the file has just been renamed
 	case !same:
 		l.offset = 0
 	}
@@ -158,7 +156,7 @@ func (l *Log) read(path string, same bool) ([]Event, error) {
 	return l.take(data)
 }
 
-// take reads the complete lines and keeps the rest for the next time.
+// take parses the complete lines and keeps the rest for the next call.
 func (l *Log) take(data []byte) ([]Event, error) {
 	var events []Event
 	l.rest = append(l.rest, data...)
@@ -179,7 +177,7 @@ func (l *Log) take(data []byte) ([]Event, error) {
 	}
 }
 
-// ServiceAccount returns the name by which the API server knows a ServiceAccount.
+// ServiceAccount returns the user name of a ServiceAccount.
 func ServiceAccount(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }

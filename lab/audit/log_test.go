@@ -69,7 +69,7 @@ func TestLog(t *testing.T) {
 		}
 	})
 	t.Run("a log that the API server has renamed is read to its end before the one that it began", func(t *testing.T) {
-		next(2) // of the test before
+		next(2) // of the previous test
 		add(`{"verb":"get"}` + "\n")
 		if err := os.Rename(path, filepath.Join(filepath.Dir(path), "audit-2026-01-01T00-00-00.000.log")); err != nil {
 			t.Fatal(err)

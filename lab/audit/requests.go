@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Requests count what a user asks the API server for. Leases do not count, because leader election is what an idle
-// operator does; nor do watches, which go on.
+// Requests counts the requests of a user. Leases are not counted, because leader election is the activity of an
+// idle operator; neither are watches, which are long-running.
 type Requests struct {
 	log    *Log
 	user   string
@@ -17,17 +17,17 @@ type Requests struct {
 	Writes int
 	// Conflicts are the writes that the API server refused because the object had changed.
 	Conflicts int
-	// Kinds counts the requests by what they are: "patch nodes/status".
+	// Kinds counts the requests by verb and resource: "patch nodes/status".
 	Kinds map[string]int
 }
 
-// CountRequests counts those of a user in a log, from where it is read.
+// CountRequests counts the requests of a user from the current position of a log.
 func CountRequests(log *Log, user string) *Requests {
-	log.only = []byte(user) // most requests are of others, and there may be many
+	log.only = []byte(user) // most requests come from other users, and there may be many
 	return &Requests{log: log, user: user, Kinds: map[string]int{}}
 }
 
-// Update counts what was logged since the last time.
+// Update counts the requests that were logged since the last call.
 func (r *Requests) Update() error {
 	events, err := r.log.Next()
 	if err != nil {
@@ -59,12 +59,12 @@ func (r *Requests) count(event Event) {
 	r.Kinds[event.Verb+" "+what]++
 }
 
-// Writes reports whether the request was to change something.
+// Writes reports whether the request is a write.
 func (e Event) Writes() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb)
 }
 
-// String lists the requests by what they are, the most frequent first.
+// String lists the requests by verb and resource, most frequent first.
 func (r *Requests) String() string {
 	kinds := slices.SortedFunc(maps.Keys(r.Kinds), func(a, b string) int {
 		if r.Kinds[a] != r.Kinds[b] {

@@ -8,16 +8,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Right is the smallest part of a rule of RBAC: one verb on one resource, of one name if the rule has names.
+// Right is the smallest part of an RBAC rule: one verb on one resource, for one name if the rule has names.
 type Right struct {
-	// Namespace is the one that a Role holds in; "" for a ClusterRole that a ClusterRoleBinding gives.
+	// Namespace is the namespace of a Role; "" for a ClusterRole with a ClusterRoleBinding.
 	Namespace             string
 	Group, Resource, Verb string
 	// Name is empty for all objects.
 	Name string
 }
 
-// String says the right as its marker does.
+// String formats the right like its marker.
 func (r Right) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", r.Verb, r.Resource)
@@ -33,8 +33,8 @@ func (r Right) String() string {
 	return b.String()
 }
 
-// Rights are what rules give. namespace is "" for those of a ClusterRole. A rule that is for no resource, such as a
-// path, gives none.
+// Rights returns the rights of rules. namespace is "" for a ClusterRole. A rule without resources, such as a
+// rule for paths, yields none.
 func Rights(namespace string, rules []rbacv1.PolicyRule) []Right {
 	var rights []Right
 	for _, rule := range rules {
@@ -55,14 +55,14 @@ func Rights(namespace string, rules []rbacv1.PolicyRule) []Right {
 	return rights
 }
 
-// allows reports whether the right is enough for a request. Rules with a wildcard are not understood: no Role of ours
-// has one.
+// allows reports whether the right is sufficient for a request. Wildcards are not supported: no Role of the
+// product contains one.
 func (r Right) allows(e Event) bool {
 	return r.Verb == e.Verb && r.Group == e.Object.APIGroup && r.Resource == e.Resource() &&
 		(r.Name == "" || r.Name == e.Object.Name) && (r.Namespace == "" || r.Namespace == e.Object.Namespace)
 }
 
-// narrowness orders rights that are enough for the same request: the smaller one is what the request needs.
+// narrowness orders rights that are sufficient for the same request: the narrower right is needed.
 func (r Right) narrowness() int {
 	n := 0
 	if r.Namespace != "" {
@@ -74,8 +74,8 @@ func (r Right) narrowness() int {
 	return n
 }
 
-// Implied returns further rights that RBAC checks: a client that makes an object by a patch, as an apply does, must be
-// allowed to create it.
+// Implied returns further requests that RBAC checks: a client that creates an object by a patch, as an apply
+// does, must be allowed to create it.
 func Implied(events []Event) []Event {
 	var implied []Event
 	for _, event := range events {
@@ -87,8 +87,8 @@ func Implied(events []Event) []Event {
 	return implied
 }
 
-// Uses counts for each right the requests that needed it. A request needs the narrowest sufficient right: a request
-// that a Role allows does not use a right for the whole cluster.
+// Uses counts the requests that needed each right. A request needs the narrowest sufficient right: a request
+// that a Role allows does not use a cluster-wide right.
 func Uses(rights []Right, events []Event) map[Right]int {
 	uses := map[Right]int{}
 	for _, right := range rights {

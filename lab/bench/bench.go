@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/bench/fleet"
 )
 
-// Result is everything that one run has measured.
+// Result contains all measurements of one run.
 type Result struct {
 	Machine Machine        `json:"machine"`
 	Fleets  []fleet.Result `json:"fleets"`
@@ -35,7 +35,6 @@ type Patch struct {
 	PatchBytes int64  `json:"patchBytes"`
 }
 
-// options are the flags.
 type options struct {
 	hosts            []int
 	idle, limit      time.Duration
@@ -44,7 +43,7 @@ type options struct {
 	output           io.Writer
 }
 
-// Command returns the subcommand bench. Its error is the summary of the run if a budget is exceeded.
+// Command returns the subcommand bench. If a budget is exceeded, it returns the summary of the run as error.
 func Command() *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
@@ -88,8 +87,8 @@ func (o *options) check() error {
 	return errors.Join(faults...)
 }
 
-// run measures the fleets, writes and prints the figures, and returns the summary as an error if a budget is exceeded. After a
-// failure, the figures that were measured before it are written.
+// run measures the fleets, writes and prints the figures, and returns the summary as an error if a budget is
+// exceeded. After a failure, the figures measured so far are written.
 func (o *options) run(ctx context.Context) (err error) {
 	var result Result
 	if result.Machine, err = thisMachine(); err != nil {
@@ -129,7 +128,7 @@ func save(path string, content []byte) error {
 	return nil
 }
 
-// patchesOf returns the patches of a payload, and the files that they make. A payload that does not exist has none.
+// patchesOf returns the patches of a payload and the files that they create. A missing payload has no patches.
 func patchesOf(folder string) (patches []Patch, err error) {
 	if _, err := os.Stat(filepath.Join(folder, "manifest.json")); errors.Is(err, os.ErrNotExist) {
 		return nil, nil

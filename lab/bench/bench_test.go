@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/bench/fleet"
 )
 
-// TestMain answers for the subcommand fleet, too, as this program is the one that bench runs: with a fleet that keeps all budgets,
-// unless spoilEnv says otherwise.
+// TestMain also implements the subcommand fleet, because bench starts this program as child: the fleet keeps
+// all budgets, unless spoilEnv is set.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "fleet" {
 		if err := standInForFleet(os.Args[2:]); err != nil {
@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// spoilEnv names the fleet that has too many reboots ("10"), or that cannot be measured ("-10").
+// spoilEnv contains the size of the fleet with too many reboots ("10"), or of the fleet that cannot be measured
+// ("-10").
 const spoilEnv = "WMCO_BENCH_TEST_SPOIL"
 
 func standInForFleet(arguments []string) error {
@@ -56,7 +57,7 @@ func standInForFleet(arguments []string) error {
 	return fmt.Errorf("no such fleet: %q", arguments)
 }
 
-// bench runs the subcommand, and returns what it prints and writes.
+// bench runs the subcommand and returns the output and the written result.
 func bench(t *testing.T, arguments ...string) (output string, result Result, err error) {
 	t.Helper()
 	var printed bytes.Buffer
@@ -87,7 +88,7 @@ func TestBench(t *testing.T) {
 		}
 		for _, want := range []string{
 			"HOSTS", "SUBJECT", "1,000 instances known, nothing to do", "199 MiB", "≤ 200 MiB", "< 600 s",
-			fmt.Sprintf("bench: %d of %d budgets kept, 1 not measured", len(budgets())-1, len(budgets())), // there is no payload with patches
+			fmt.Sprintf("bench: %d of %d budgets kept, 1 not measured", len(budgets())-1, len(budgets())), // no payload with patches
 		} {
 			if !strings.Contains(output, want) {
 				t.Errorf("%q is missing in:\n%s", want, output)
@@ -135,7 +136,7 @@ func TestThePatchesOfAPayload(t *testing.T) {
 	}
 }
 
-// good returns a whole run that keeps all budgets, and only just.
+// good returns a complete run that only just keeps all budgets.
 func good() Result {
 	arrivals := func(hosts int, first, last float64) []float64 {
 		at := make([]float64, hosts)
@@ -154,7 +155,7 @@ func good() Result {
 		}
 	}
 	idle := fleet.Phase{Occasion: fleet.Idle, Seconds: 60, CPU: fleet.CPU{Operator: 0.6}, Memory: &fleet.Memory{Peak: 256 * mib, Resident: 199 * mib}}
-	// A restarted operator may write, and hosts may start processes by themselves.
+	// A restarted operator may write, and hosts may start processes without the operator.
 	restart := fleet.Phase{Occasion: fleet.Restart, Seconds: 19.9, Reads: 4000, Writes: 1000, All: fleet.Cost{Processes: 1}}
 	same := fleet.Phase{Occasion: fleet.SamePrograms, Seconds: 1.9, Writes: 3}
 	upgrade := fleet.Phase{Occasion: fleet.Upgrade, Worst: fleet.Cost{Connections: 2, Execs: 8, Received: 100}}
@@ -173,7 +174,7 @@ func good() Result {
 	}}
 }
 
-// occasion returns what a test spoils: an occasion in the fleet with the usual programs.
+// occasion returns an occasion in the fleet with the usual programs, for a test to modify.
 func occasion(r *Result, hosts int, of fleet.Occasion) *fleet.Phase {
 	for i := range r.Fleets {
 		if each := &r.Fleets[i]; each.Hosts == hosts && each.SizePercent == usualSize {
@@ -187,7 +188,7 @@ func occasion(r *Result, hosts int, of fleet.Occasion) *fleet.Phase {
 	panic("there is no such fleet, or nothing of that kind happened to it")
 }
 
-// added is the time of the distant host.
+// added returns the time of the distant host.
 func added(r *Result) *float64 { return &r.Fleets[1].Phases[0].Seconds }
 
 func TestBudgets(t *testing.T) {

@@ -13,7 +13,8 @@ type budget struct {
 	limit         float64
 	unit          string
 	figure        figure
-	// varies reports whether the figure depends on the machine, as all times do. Then it only warns.
+	// varies reports whether the figure depends on the machine, as all times do. Such a figure only causes a
+	// warning.
 	varies bool
 }
 
@@ -31,8 +32,8 @@ const (
 	maxGrowth  = 1.2 // of the cost of a host among a thousand, compared with one among a hundred
 	mib        = 1 << 20
 	mediumPart = 200 // hosts of a larger fleet
-	// maxWritesAlone is for a host that joins alone: the number of nodes, perhaps in two steps, and the addresses for
-	// Prometheus are written once for all hosts that join at about the same time.
+	// maxWritesAlone is the limit for a host that joins alone: the number of nodes, perhaps in two steps, and
+	// the addresses for Prometheus are written once for all hosts that join at about the same time.
 	maxWritesAlone = maxWrites + 4
 )
 
@@ -58,7 +59,7 @@ var (
 	currentMemory value = func(p fleet.Phase) float64 { return memory(p, func(m fleet.Memory) int64 { return m.Resident }) }
 )
 
-// transfer is NaN if no host was seen to be sent packed programs.
+// transfer returns NaN if no host was observed to receive packed programs.
 func transfer(p fleet.Phase) float64 {
 	if p.TransferSeconds == 0 {
 		return math.NaN()
@@ -73,7 +74,7 @@ func memory(p fleet.Phase, get func(fleet.Memory) int64) float64 {
 	return float64(get(*p.Memory)) / mib
 }
 
-// reached returns when so many hosts were as wanted.
+// reached returns the time at which the number of hosts reached the desired state.
 func reached(hosts int) value {
 	return func(p fleet.Phase) float64 {
 		if at, known := p.Reached(hosts); known {
@@ -107,7 +108,7 @@ func joinBudgets() []budget {
 	}
 }
 
-// requestBudgets are about the requests to the API server for each host that joins.
+// requestBudgets limit the requests to the API server for each host that joins.
 func requestBudgets() (all []budget) {
 	for _, hosts := range []int{1, 10, 50, largeFleet} {
 		subject, maxWritesEach := fmt.Sprintf("%d hosts join, for each of them", hosts), float64(maxWrites)
@@ -147,7 +148,7 @@ func growthBudgets() []budget {
 	}
 }
 
-// quietBudgets are about an operator that has nothing or little to do.
+// quietBudgets limit the activity of an operator with little or no work.
 func quietBudgets() []budget {
 	const (
 		idle, known   = "nothing to do, all fleets", "1,000 instances known, nothing to do"

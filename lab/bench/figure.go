@@ -7,12 +7,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/bench/fleet"
 )
 
-// of returns the figure of an occasion in the fleet of that many hosts, with the usual programs and nearby hosts.
+// of returns the figure of an occasion in the fleet of a size, with the usual programs and nearby hosts.
 func of(hosts int, occasion fleet.Occasion, get value) figure {
 	return ofSize(usualSize, 0, hosts, occasion, get)
 }
 
-// ofSize returns the figure of an occasion in the fleet with programs of that size, and hosts at that distance.
+// ofSize returns the figure of an occasion in the fleet with a program size and a round-trip time.
 func ofSize(sizePercent int, roundTrip time.Duration, hosts int, occasion fleet.Occasion, get value) figure {
 	return func(r Result) float64 {
 		for _, each := range r.Fleets {
@@ -24,13 +24,13 @@ func ofSize(sizePercent int, roundTrip time.Duration, hosts int, occasion fleet.
 	}
 }
 
-// each returns the figure of an occasion for each host of a fleet.
+// each returns the figure of an occasion divided by the number of hosts.
 func each(hosts int, occasion fleet.Occasion, get value) figure {
 	all := of(hosts, occasion, get)
 	return func(r Result) float64 { return all(r) / float64(hosts) }
 }
 
-// growth returns how many times as much a host costs in the large fleet as in the small one, when it joins.
+// growth returns the ratio of a host's join cost in the large fleet to its cost in the small fleet.
 func growth(get value) figure {
 	few, many := each(smallFleet, fleet.Join, get), each(largeFleet, fleet.Join, get)
 	return func(r Result) float64 {
@@ -41,7 +41,7 @@ func growth(get value) figure {
 	}
 }
 
-// worst returns the highest figure that any fleet has on any of the occasions.
+// worst returns the highest figure of all fleets and the given occasions.
 func worst(get value, occasion fleet.Occasion, more ...fleet.Occasion) figure {
 	return func(r Result) float64 {
 		highest := math.NaN()
@@ -56,7 +56,7 @@ func worst(get value, occasion fleet.Occasion, more ...fleet.Occasion) figure {
 	}
 }
 
-// higher returns the higher figure. One that was not measured is none.
+// higher returns the higher figure and ignores figures that were not measured.
 func higher(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b
@@ -64,7 +64,8 @@ func higher(a, b float64) float64 {
 	return a
 }
 
-// wirePercent compares all bytes that a host received until it was Ready with the size of its programs.
+// wirePercent returns all bytes that a host received until it was Ready, in percent of the size of its
+// programs.
 func wirePercent(r Result) float64 {
 	for _, each := range r.Fleets {
 		if phase, known := each.Phase(fleet.Join); known && each.SizePercent == realSize {
@@ -74,7 +75,7 @@ func wirePercent(r Result) float64 {
 	return math.NaN()
 }
 
-// addedSeconds returns by how much the distance of a host delays its join.
+// addedSeconds returns the delay that the distance of a host adds to its join.
 func addedSeconds(r Result) float64 {
 	return ofSize(realSize, distant, 1, fleet.Join, elapsed)(r) - ofSize(realSize, 0, 1, fleet.Join, elapsed)(r)
 }

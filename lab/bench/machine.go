@@ -8,13 +8,13 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Machine describes the machine of the measurement. Times mean nothing without it.
+// Machine describes the machine of the measurement, without which times are meaningless.
 type Machine struct {
 	CPU       string `json:"cpu,omitempty"`
 	Cores     int    `json:"cores"`
 	GoVersion string `json:"goVersion"`
 	System    string `json:"system"` // linux/amd64
-	// Load is the number of tasks that wanted to run at the start, averaged over a minute.
+	// Load is the number of runnable tasks at the start, averaged over a minute.
 	Load float64 `json:"loadAtStart"`
 	Day  string  `json:"day"` // 2026-01-31
 }
@@ -34,7 +34,7 @@ func thisMachine() (Machine, error) {
 		return m, fmt.Errorf("describe this machine: %w", err)
 	}
 	m.Load = load.Load1
-	if cpus, err := proc.CPUInfo(); err == nil && len(cpus) > 0 { // not every architecture names its model
+	if cpus, err := proc.CPUInfo(); err == nil && len(cpus) > 0 { // not every architecture reports a model
 		m.CPU = cpus[0].ModelName
 	}
 	return m, nil

@@ -20,22 +20,24 @@ import (
 const (
 	smallFleet, mediumFleet, largeFleet = 100, 300, 1000
 
-	// upgradedAtOnce is the number of nodes that an upgrade may disturb at a time.
+	// upgradedAtOnce is the number of nodes that an upgrade may disrupt at a time.
 	upgradedAtOnce = 10
-	// distant is the round trip to a host whose added time has a budget.
+	// distant is the round-trip time to the host with a budget for the added time.
 	distant = 50 * time.Millisecond
-	// realSize is the size of the programs as they are shipped; usualSize is the size of the stand-ins in the lab, in percent.
+	// realSize is the size of the shipped programs; usualSize is the size of the simulated programs in the lab,
+	// in percent.
 	realSize, usualSize = labpayload.RealSizePercent, 100
 )
 
-// run is one fleet. Each is measured in a process of its own, so that none inherits the memory of another.
+// run is one fleet. Each fleet is measured in a separate process, so that none inherits memory.
 type run struct {
 	hosts, sizePercent int
 	roundTrip          time.Duration
 	occasions          []fleet.Occasion
 }
 
-// runs returns the fleets that are measured. The small fleet is upgraded; everything else happens to the large one.
+// runs returns the fleets to measure. The small fleet is upgraded; all other occasions are measured with the
+// large fleet.
 func runs() []run {
 	return []run{
 		{hosts: 1, sizePercent: realSize},
@@ -57,7 +59,8 @@ func sizes() (hosts []int) {
 	return slices.Compact(hosts)
 }
 
-// measure runs this program once for the fleet. If it fails, the result has the occasions before.
+// measure runs this program once for the fleet. If the program fails, the result contains the occasions before
+// the failure.
 func (r run) measure(ctx context.Context, o *options) (result fleet.Result, err error) {
 	self, err := os.Executable()
 	if err != nil {

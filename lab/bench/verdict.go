@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Verdict is the outcome of a budget.
+// Verdict is the result of a budget.
 type Verdict string
 
 // Verdicts. Only Over fails a run.
@@ -100,7 +100,8 @@ func summary(lines []Line) string {
 	return s
 }
 
-// printTables prints the fleets and the budgets: the work on the worst host, kind by kind, and the requests for all hosts.
+// printTables prints the fleets and the budgets: the work on the worst host, kind by kind, and the requests for
+// all hosts.
 func printTables(output io.Writer, r Result) error {
 	w := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\n%s\n\nHOSTS\tPROGRAMS\tROUND TRIP\tOCCASION\tFIRST\tALL\tCONNECTIONS\tEXECS\tSERVICES\tRECEIVED\tREADS\tWRITES\tCPU OPERATOR\tCPU ALL\tMEMORY\n", r.Machine)

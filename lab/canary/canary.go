@@ -1,4 +1,4 @@
-// Package canary looks for secrets in places where they must not be.
+// Package canary searches for leaked secrets.
 package canary
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 )
 
-// Secrets are values that nobody may see, by their kind.
+// Secrets are confidential values by kind.
 type Secrets map[string][]string
 
-// shortest is the length in characters from which a part of a key is no chance.
+// shortest is the minimum length in characters of a part of a key that cannot occur by chance.
 const shortest = 32
 
-// AddKey enters a private key in PEM form: its lines but the first, which is the same for all keys of a kind, and the
-// whole as a Secret holds it.
+// AddKey adds a private key in PEM form: all lines except the first, which is equal for all keys of a kind, and
+// the complete key in the encoding of a Secret.
 func (s Secrets) AddKey(what string, key []byte) {
 	first := true
 	for line := range strings.Lines(string(key)) {
@@ -40,8 +40,9 @@ func (s Secrets) AddKey(what string, key []byte) {
 	s[what] = append(s[what], encoded[len(encoded)/2:][:shortest])
 }
 
-// AddPair enters the private key of a file that holds a certificate and its key. Its first line has the secret number,
-// which RFC 5915 puts before the public key: that one is in the certificate and its request.
+// AddPair adds the private key of a file with a certificate and its key. The first line of the key contains the
+// secret number, which precedes the public key (RFC 5915). The public key is also in the certificate and its
+// request.
 func (s Secrets) AddPair(what string, pair []byte) error {
 	const header = "-----BEGIN EC PRIVATE KEY-----\n"
 	begin := bytes.Index(pair, []byte(header))
@@ -50,12 +51,12 @@ func (s Secrets) AddPair(what string, pair []byte) error {
 	}
 	key := pair[begin:]
 	number := key[len(header)+12 : len(header)+52]                   // bytes 9 to 39 of 7 to 39
-	inSecret := base64.StdEncoding.EncodeToString(key[:81])[45/3*4:] // whole groups of three bytes of the number
+	inSecret := base64.StdEncoding.EncodeToString(key[:81])[45/3*4:] // full groups of three bytes of the number
 	s[what] = append(s[what], string(number), inSecret)
 	return nil
 }
 
-// In returns the secrets that a text holds.
+// In returns the secrets that a text contains.
 func (s Secrets) In(text []byte) (found []string) {
 	for what, values := range s {
 		if slices.ContainsFunc(values, func(value string) bool { return bytes.Contains(text, []byte(value)) }) {
@@ -66,14 +67,14 @@ func (s Secrets) In(text []byte) (found []string) {
 	return found
 }
 
-// Object is an object of the API that was looked at.
+// Object is an inspected object of the API.
 type Object struct {
 	Kind, Namespace, Name string
-	// Holds are the secrets in it.
+	// Holds are the secrets in the object.
 	Holds []string
 }
 
-// InCluster looks at every object of the API that can be listed.
+// InCluster inspects every object of the API that can be listed.
 func (s Secrets) InCluster(ctx context.Context, config *rest.Config) (objects []Object, err error) {
 	err = cluster.EachObject(ctx, config, func(object *unstructured.Unstructured) error {
 		looked, err := s.inObject(object)

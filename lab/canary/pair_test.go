@@ -33,7 +33,7 @@ func TestTheKeyOfAPairIsFoundAndItsPublicPartIsNoSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for shift := range 3 { // where base64 may begin
+	for shift := range 3 { // possible starts of the base64 encoding
 		text := base64.StdEncoding.EncodeToString(append(make([]byte, shift), public.Bytes()...))
 		if len(secrets.In([]byte(text))) != 0 {
 			t.Errorf("the public key is found: %s", text)

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// binaryVariable names the control plane's executable, where it is not the one that make builds.
+	// binaryVariable overrides the path of the control plane's executable that `make` builds.
 	binaryVariable = "WMCO_LAB_CONTROLPLANE"
 	binaryPath     = "build/lab-controlplane"
 )
 
-// findBinary looks for the control plane's executable in the environment, else below the root of
-// the repository that the working directory is in.
+// findBinary returns the path of the control plane's executable: from the environment, otherwise below the root
+// of the repository that contains the working directory.
 func findBinary() (string, error) {
 	if path := os.Getenv(binaryVariable); path != "" {
 		if _, err := os.Stat(path); err != nil {

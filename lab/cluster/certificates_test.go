@@ -33,7 +33,7 @@ import (
 
 const bootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
 
-// A certificate that is asked for after another, and is issued, shows that the other waits.
+// When a later request is issued, the earlier request has been processed and is really waiting.
 func TestCertificateSigningRequests(t *testing.T) {
 	t.Run("in a plain cluster even a renewal waits for approval", func(t *testing.T) {
 		c := plain.Cluster(t)
@@ -78,7 +78,7 @@ func TestCertificateSigningRequests(t *testing.T) {
 	})
 }
 
-// logs go from the kubelet through the API server, each proving itself to the other.
+// logs are transferred from the kubelet through the API server, with mutual authentication.
 func TestPodLogs(t *testing.T) {
 	c := plain.Cluster(t)
 	admin := clientset(t, c.Config)
@@ -101,7 +101,8 @@ func TestPodLogs(t *testing.T) {
 	}
 }
 
-// startKubeletServer serves what a kubelet does, to clients with a certificate of the CA that kubelets are given.
+// startKubeletServer starts a server that responds like a kubelet to clients with a certificate of the CA for
+// kubelet clients.
 func startKubeletServer(t *testing.T, c *cluster.Cluster, serving tls.Certificate) *httptest.Server {
 	t.Helper()
 	bundle, err := os.ReadFile(filepath.Join(c.Dir, "pki", "kubelet-client-ca-bundle.crt"))
@@ -139,13 +140,13 @@ func makeRunningPod(t *testing.T, admin kubernetes.Interface, nodeName string, p
 	}
 }
 
-// csr is a request for a certificate with the name of a node.
+// csr is a request for a certificate with a node name.
 type csr struct {
 	name   string
 	keyPEM []byte
 }
 
-// request asks as user for a certificate of system:node:<node>.
+// request requests a certificate for system:node:<node> as user.
 func request(t *testing.T, c *cluster.Cluster, user, signer, node string) *csr {
 	t.Helper()
 	made, err := tryRequest(t, c, user, signer, node)
@@ -232,7 +233,7 @@ func (c *csr) issued(t *testing.T, admin kubernetes.Interface) []byte {
 	return certificate
 }
 
-// waits checks that the request is neither approved nor denied nor answered.
+// waits checks that the request is not approved, denied or issued.
 func (c *csr) waits(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
 	object, err := admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), c.name, metav1.GetOptions{})

@@ -1,9 +1,9 @@
-// Package cluster runs the lab's control plane, a process of its own, for the time of a test or
-// of the demo.
+// Package cluster runs the lab's control plane as a separate process, for the duration of a test or of the
+// demo.
 //
-// The process always ends with the one that started it, and its files are in one directory. It is a real Kubernetes
-// control plane: RBAC, the node authorizer and NodeRestriction are on, and no certificate signing request is approved
-// by itself.
+// The process always ends with its parent, and all files are in one directory. It is a real Kubernetes control
+// plane: RBAC, the node authorizer and NodeRestriction are enabled, and no certificate signing request is
+// approved automatically.
 package cluster
 
 import (
@@ -24,59 +24,61 @@ import (
 	"github.com/windows-machine-config/wmco/lab/process"
 )
 
-// Profile names the objects that are installed in the cluster.
+// Profile selects the objects that are installed in the cluster.
 type Profile string
 
 const (
-	// Plain is Kubernetes and nothing else.
+	// Plain is Kubernetes without additions.
 	Plain Profile = "plain"
-	// OpenShift adds the definitions and objects of an OpenShift cluster, and lets nodes renew
-	// their own client certificates, as OpenShift does.
+	// OpenShift adds the definitions and objects of an OpenShift cluster, and approves client certificate
+	// renewals of nodes, as OpenShift does.
 	OpenShift Profile = "openshift"
 )
 
-// Options configure a cluster. The zero value is a plain one.
+// Options configure a cluster. The zero value is a plain cluster.
 type Options struct {
-	// Dir holds all data. It is kept, and a cluster started in it again has the objects it had.
-	// "" is a temporary one, which Stop removes.
+	// Dir contains all data. The directory is kept, and a later cluster in the same directory has the same
+	// objects. "" is a temporary directory, which Stop removes.
 	Dir string
-	// Profile is Plain when empty.
+	// Profile defaults to Plain.
 	Profile Profile
 	// Platform is the platform of an OpenShift cluster: None (when empty), AWS, Azure, GCP, Nutanix or VSphere.
 	Platform string
 	// Domain is the name and base domain of an OpenShift cluster; lab.example.com when empty.
 	Domain string
-	// APIIntURL is where nodes reach the API server; https://api-int.<domain> when empty. The
-	// port of the API server is added when it has none.
+	// APIIntURL is the URL of the API server for nodes; https://api-int.<domain> when empty. The port of the
+	// API server is added if the URL has no port.
 	APIIntURL string
-	// Listen is the address for the API server to listen on; a free port on loopback when empty.
+	// Listen is the listening address of the API server; a free port on loopback when empty.
 	Listen string
-	// Listener is served as well, when it is not nil. It may belong to another network
-	// namespace, whose processes then reach the API server through it. It stays the caller's to close.
+	// Listener is an additional listener of the API server. It may belong to another network namespace, so that
+	// the namespace reaches the API server. The caller closes the listener.
 	Listener *net.TCPListener
 	// Audit makes the API server write a line for each request to Cluster.AuditLog.
 	Audit bool
-	// ExternalSigner leaves certificate signing requests that were approved to somebody else to sign, with CSRSigner.
+	// ExternalSigner disables the signer of the control plane. Approved certificate signing requests are signed
+	// by another client with CSRSigner.
 	ExternalSigner bool
-	// NoRenewalApproval has the control plane approve no renewals of nodes. With the profile OpenShift it does so
-	// otherwise.
+	// NoRenewalApproval disables the approval of client certificate renewals, which the profile OpenShift
+	// otherwise enables.
 	NoRenewalApproval bool
-	// NodeGracePeriod is how long a node may be silent until the cluster takes it for unreachable; Kubernetes' default
-	// when 0. Tests whose nodes are nobody's need more.
+	// NodeGracePeriod is the time without a heartbeat after which a node becomes unreachable; the default of
+	// Kubernetes when 0. Tests with nodes without a kubelet need more.
 	NodeGracePeriod time.Duration
-	// BootLimit is how long the start may take; 2 minutes when 0.
+	// BootLimit is the timeout of the start; 2 minutes when 0.
 	BootLimit time.Duration
 }
 
 // Cluster is a running control plane.
 type Cluster struct {
-	// Config has all rights, and no limit of requests. A caller that changes it copies it before.
+	// Config has all rights and no rate limit. Callers must copy it before changes.
 	Config *rest.Config
 	// Kubeconfig is a file with the same rights.
 	Kubeconfig string
-	// ExternalKubeconfig is a file with the same rights for the address of Options.Listener, "" without one.
+	// ExternalKubeconfig is a file with the same rights and the address of Options.Listener, "" without a
+	// listener.
 	ExternalKubeconfig string
-	// Dir holds all data; AuditLog is "" without Options.Audit.
+	// Dir contains all data; AuditLog is "" without Options.Audit.
 	Dir, AuditLog string
 
 	binary  string
@@ -86,16 +88,16 @@ type Cluster struct {
 	stop    sync.Once
 	stopErr error
 
-	life       sync.Mutex // held while the process is started or ended
-	mu         sync.Mutex // guards the rest
+	life       sync.Mutex // held while the process is started or stopped
+	mu         sync.Mutex // guards the fields below
 	process    *process.Process
 	restarting bool
 }
 
 const defaultBootLimit = 2 * time.Minute
 
-// Start starts a control plane and returns when it is ready to be used, about 4 seconds later.
-// An error of the boot ends with what the process wrote last.
+// Start starts a control plane and returns when it is ready, after about 4 seconds. A boot error ends with the
+// last output of the process.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	binary, err := findBinary()
 	if err != nil {
@@ -130,9 +132,10 @@ func (c *Cluster) boot(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(files) // the process has its own
+	defer closeAll(files) // the process has its own copies
 	command := exec.Command(c.binary, args...)
-	// Collecting garbage seldom saves a twelfth of its work, which is most of what a test of ours costs, for 250 MB.
+	// Less frequent garbage collection saves a twelfth of the control plane's CPU time, which is most of the
+	// cost of a test, in exchange for 250 MB.
 	command.Env, command.ExtraFiles = append(os.Environ(), "GOGC=400"), files
 	p, err := process.Start("the control plane", command, c.path("control-plane.log"))
 	if err != nil {
@@ -154,7 +157,8 @@ func (c *Cluster) boot(ctx context.Context, o Options) error {
 	})
 }
 
-// follow makes p the process. Its end is the end of the control plane unless it is restarted.
+// follow sets the current process. The end of the process ends the control plane unless a restart is in
+// progress.
 func (c *Cluster) follow(p *process.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +173,7 @@ func (c *Cluster) follow(p *process.Process) {
 	}()
 }
 
-// arguments returns the flags of the process, and the files it inherits.
+// arguments returns the flags of the process and the inherited files.
 func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, error) {
 	c.Kubeconfig = c.path("admin.kubeconfig")
 	args := []string{
@@ -217,18 +221,18 @@ func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, erro
 // PID returns the process id of the control plane.
 func (c *Cluster) PID() int { return c.current().PID() }
 
-// current returns the process that there is now; nil before the first.
+// current returns the current process; nil before the first start.
 func (c *Cluster) current() *process.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.process
 }
 
-// Done is closed when the process has ended, which without Stop is a failure. A restart is not an end.
+// Done returns a channel that is closed when the process has ended, which is a failure without Stop. A restart
+// does not close the channel.
 func (c *Cluster) Done() <-chan struct{} { return c.done }
 
-// Stop kills the control plane, waits for its end, and removes the directory if it was a
-// temporary one. Further calls do nothing.
+// Stop kills the control plane, waits for its end, and removes a temporary directory. Further calls do nothing.
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() {
 		c.life.Lock()

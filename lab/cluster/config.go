@@ -15,11 +15,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// tokenLifetime outlasts any test and any demo.
+// tokenLifetime exceeds the duration of any test and demo.
 const tokenLifetime = 30 * 24 * time.Hour
 
-// ServiceAccountConfig returns a configuration with the rights of the ServiceAccount, which must
-// exist. Its token is valid for 30 days and is not renewed.
+// ServiceAccountConfig returns a configuration with the rights of an existing ServiceAccount. The token is
+// valid for 30 days and is not renewed.
 func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name stri
 	return config, nil
 }
 
-// WriteKubeconfig writes a kubeconfig with what config holds in memory, at once and for its owner only.
+// WriteKubeconfig writes config atomically to a kubeconfig that only the owner can read.
 func (c *Cluster) WriteKubeconfig(path string, config *rest.Config) error {
 	const name = "lab"
 	kubeconfig := clientcmdapi.NewConfig()
@@ -56,13 +56,13 @@ func (c *Cluster) WriteKubeconfig(path string, config *rest.Config) error {
 	return writeFile(path, data)
 }
 
-// writeFile writes a file, readable by its owner, that is never seen half written.
+// writeFile writes a file atomically, readable only by the owner.
 func writeFile(path string, data []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer os.Remove(temporary.Name()) // fails once it is renamed
+	defer os.Remove(temporary.Name()) // fails after the rename
 	if _, err := temporary.Write(data); err != nil {
 		_ = temporary.Close()
 		return fmt.Errorf("write %s: %w", path, err)

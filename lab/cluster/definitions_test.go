@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The definitions of OpenShift are in etcd before the API server starts, so that none has validated and defaulted them.
+// The definitions of OpenShift are written to etcd before the API server starts, without validation and
+// defaulting.
 func TestTheDefinitionsAreThoseThatAnAPIServerWouldHaveStored(t *testing.T) {
 	ctx := t.Context()
 	stored, err := apiextensions.NewForConfigOrDie(openshift.Cluster(t).Config).ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
@@ -57,7 +58,8 @@ func TestTheDefinitionsAreThoseThatAnAPIServerWouldHaveStored(t *testing.T) {
 		var established *apiextensionsv1.CustomResourceDefinition
 		eventually(t, "wait for it to be established", func(ctx context.Context) (done bool, err error) {
 			established, err = elsewhere.Get(ctx, crd.Name, metav1.GetOptions{})
-			// The API server writes both conditions at once, and Established is False in the first of its two writes.
+			// The API server writes both conditions together, and Established is False in the first of two
+			// writes.
 			return err == nil && slices.ContainsFunc(established.Status.Conditions,
 				func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 					return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue

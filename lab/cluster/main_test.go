@@ -37,7 +37,7 @@ func clientset(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// eventually waits until the condition holds.
+// eventually waits until the condition is true.
 func eventually(t *testing.T, what string, holds func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute, true, holds); err != nil {

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// EachObject shows every object of the API that can be listed, of all kinds that the API server serves.
+// EachObject calls show for every object of all kinds that the API server serves and that can be listed.
 func EachObject(ctx context.Context, config *rest.Config, show func(*unstructured.Unstructured) error) error {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // of kinds that are going out of use
+	config.WarningHandler = rest.NoWarnings{} // of deprecated kinds
 	discovered, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("look at all objects: %w", err)

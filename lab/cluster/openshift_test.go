@@ -23,7 +23,7 @@ func TestOpenShiftProfile(t *testing.T) {
 	get := func(t *testing.T, resource, namespace, name string) *unstructured.Unstructured {
 		t.Helper()
 		gvr, _ := schema.ParseResourceArg(resource)
-		if gvr == nil { // plural.version, of the core group
+		if gvr == nil { // plural.version of the core group
 			plural, version, _ := strings.Cut(resource, ".")
 			gvr = &schema.GroupVersionResource{Version: version, Resource: plural}
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 )
 
-// parentVariable makes the test binary start a control plane in the directory that it names.
+// parentVariable makes the test binary start a control plane in the directory that the variable contains.
 const parentVariable = "LAB_CLUSTER_TEST_DIR"
 
 // beParent starts a control plane, prints its process id and waits to be killed.
@@ -119,7 +119,7 @@ func start(t *testing.T, o cluster.Options) *cluster.Cluster {
 	return c
 }
 
-// startAndKillParent returns the process id of a control plane whose parent has been killed.
+// startAndKillParent returns the process id of a control plane after its parent was killed.
 func startAndKillParent(t *testing.T, dir string) int {
 	t.Helper()
 	parent := exec.Command(os.Args[0])
@@ -146,7 +146,7 @@ func startAndKillParent(t *testing.T, dir string) int {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = parent.Wait() // says that it was killed
+	_ = parent.Wait() // reports the kill
 	return pid
 }
 

@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// Restart kills the whole control plane, and starts it again with the same data and address. Clients continue with
-// their configuration; their connections and watches break. It returns when the control plane is ready to be used.
+// Restart kills the control plane and starts it again with the same data and address. Clients continue with the
+// same configuration; connections and watches break. Restart returns when the control plane is ready.
 func (c *Cluster) Restart(ctx context.Context) error {
 	c.life.Lock()
 	defer c.life.Unlock()

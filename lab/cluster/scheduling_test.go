@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 )
 
-// The controller manager takes the taint of a new node away, and the scheduler then uses the node.
+// The controller manager removes the taint of a new node, and then the scheduler uses the node.
 func TestScheduling(t *testing.T) {
 	c := plain.Cluster(t)
 	admin := clientset(t, c.Config)

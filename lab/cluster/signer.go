@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// CSRSigner returns the authority that signs CertificateSigningRequests: the API server admits clients with its
-// certificates and trusts kubelets with them.
+// CSRSigner returns the authority that signs CertificateSigningRequests. The API server trusts its certificates
+// for clients and kubelets.
 func (c *Cluster) CSRSigner() (tls.Certificate, error) {
 	path := filepath.Join(c.Dir, "pki", "kube-csr-signer")
 	signer, err := tls.LoadX509KeyPair(path+".crt", path+".key")

@@ -72,7 +72,7 @@ func (f *flags) parse(args []string) error {
 	return openshift.ValidatePlatform(f.platform)
 }
 
-// config makes the directory, opens the listeners and changes into the directory.
+// config creates the directory, opens the listeners and changes into the directory.
 func (f *flags) config() (*boot.Config, error) {
 	for _, path := range []*string{&f.dir, &f.kubeconfig, &f.readyFile, &f.auditLog, &f.listenFDKubeconfig} {
 		if *path == "" {
@@ -107,7 +107,7 @@ func (f *flags) openListeners(config *boot.Config) error {
 		return nil
 	}
 	file := os.NewFile(uintptr(f.listenFD), "listen-fd")
-	defer file.Close() // FileListener duplicates it
+	defer file.Close() // FileListener duplicates the descriptor
 	if config.Inherited, err = net.FileListener(file); err != nil {
 		return fmt.Errorf("--listen-fd %d is no listening socket: %w", f.listenFD, err)
 	}
@@ -117,11 +117,11 @@ func (f *flags) openListeners(config *boot.Config) error {
 	return nil
 }
 
-// portWait is how long a port may be somebody else's that is to be listened on.
+// portWait is the timeout for a listening port that is in use.
 const portWait = 30 * time.Second
 
-// listen waits for a port that is in use: between the end of a control plane and its next start at the same address,
-// any program may be given the port for one of its connections.
+// listen waits for a port that is in use: between the end of a control plane and its next start at the same
+// address, any program may receive the port for a connection.
 func listen(address string, limit time.Duration) (net.Listener, error) {
 	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
 		listener, err := net.Listen("tcp", address)
@@ -150,7 +150,7 @@ func (f *flags) applyProfile(config *boot.Config) error {
 	return nil
 }
 
-// internalURI is where nodes reach the API server.
+// internalURI returns the URL of the API server for nodes.
 func (f *flags) internalURI(config *boot.Config) (*url.URL, error) {
 	raw := f.apiIntURL
 	if raw == "" {

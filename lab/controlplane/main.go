@@ -1,6 +1,6 @@
-// Lab-controlplane is a Kubernetes control plane in one process: etcd, kube-apiserver,
-// kube-controller-manager and kube-scheduler, for tests and for the demo. It is killed with its
-// parent process, and leaves nothing behind but its directory.
+// Lab-controlplane is a Kubernetes control plane in one process: etcd, kube-apiserver, kube-controller-manager
+// and kube-scheduler, for tests and for the demo. It is killed with its parent process, and only the directory
+// remains.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/controlplane/openshift"
 )
 
-// bootLimit is how long a start may take. It is measured in seconds on an idle machine.
+// bootLimit is the timeout of a start, which takes seconds on an idle machine.
 const bootLimit = 2 * time.Minute
 
 func main() {
@@ -40,7 +40,7 @@ func run(ctx context.Context) error {
 	}
 	booting, cancel := context.WithTimeout(ctx, bootLimit)
 	defer cancel()
-	// A context that ends would stop the components as well, so they get one that does not.
+	// The end of the context would also stop the components, so that a context without end is passed.
 	cp, err := f.start(ctx, booting, config)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func run(ctx context.Context) error {
 	return <-cp.Failed()
 }
 
-// start returns when the cluster is ready to be used.
+// start returns when the cluster is ready for use.
 func (f *flags) start(ctx, booting context.Context, config *boot.Config) (*boot.ControlPlane, error) {
 	creds, err := boot.NewCredentials(config)
 	if err != nil {

@@ -7,16 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel signals the death of the parent only as long as the thread that asked for it
-// lives. Package initialization runs on the main thread, which lives as long as the process.
+// The kernel signals the death of the parent only as long as the thread lives that requested the signal.
+// Package initialization runs on the main thread, which lives as long as the process.
 var (
 	parentAtStart = os.Getppid()
 	errDeathLink  = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 )
 
-// dieWithParent makes sure that this process is killed when its parent ends, however it ends.
-// expected is the parent's process id as the parent itself knows it, or 0. It closes the gap in
-// which the parent ended before the kernel was asked.
+// dieWithParent ensures that this process is killed when its parent ends. expected is the parent's process id
+// in the parent's own view, or 0. A parent that ended before the request to the kernel is detected.
 func dieWithParent(expected int) error {
 	if errDeathLink != nil {
 		return fmt.Errorf("ask the kernel to be killed with the parent process: %w", errDeathLink)

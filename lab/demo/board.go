@@ -21,7 +21,7 @@ type board struct {
 	machines  map[string]*machinev1.Machine
 }
 
-// update takes the state of now, and returns a line for each host that has changed.
+// update stores the current state and returns a line for each changed host.
 func (b *board) update(instances []v1alpha1.WindowsInstance, machines []machinev1.Machine) (changed []string) {
 	next := board{instances: map[string]*v1alpha1.WindowsInstance{}, machines: map[string]*machinev1.Machine{}}
 	for i := range machines {
@@ -52,7 +52,7 @@ func (b *board) update(instances []v1alpha1.WindowsInstance, machines []machinev
 	return changed
 }
 
-// allReady reports whether that many hosts exist, and all are Ready.
+// allReady reports whether at least the expected number of hosts exists and all hosts are Ready.
 func (b *board) allReady(expected int) bool {
 	for _, instance := range b.instances {
 		if !isReady(instance) {
@@ -70,7 +70,7 @@ func isReady(instance *v1alpha1.WindowsInstance) bool {
 func instanceLine(instance *v1alpha1.WindowsInstance) string {
 	status, ready := instance.Status, isReady(instance)
 	summary, progress, detail := cmp.Or(status.Summary, "New"), "", obstacle(instance)
-	if summary == v1alpha1.ReasonReady && !ready { // the status does not show the last change of the spec yet
+	if summary == v1alpha1.ReasonReady && !ready { // the status does not reflect the last spec change yet
 		summary = "Changed"
 	}
 	if ready && status.NodeRef != nil {
@@ -87,7 +87,6 @@ func instanceLine(instance *v1alpha1.WindowsInstance) string {
 	return line(instance.Name, instance.Spec.Address, summary, progress, detail)
 }
 
-// machineLine returns the state of a Machine.
 func machineLine(machine *machinev1.Machine) string {
 	return line(machine.Name, internalAddress(machine), "Machine "+ptr.Deref(machine.Status.Phase, "is new"), "", ptr.Deref(machine.Status.ErrorMessage, ""))
 }
@@ -112,7 +111,7 @@ func internalAddress(machine *machinev1.Machine) string {
 	return ""
 }
 
-// fate returns what happened to the host of a deleted instance; "" if the instance may be created again.
+// fate returns the result for the host of a deleted instance; "" if the instance may be created again.
 func fate(instance *v1alpha1.WindowsInstance) string {
 	switch {
 	case instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved && (instance.Spec.Source.Machine == nil || instance.Spec.DesiredState == v1alpha1.DesiredStateNode):

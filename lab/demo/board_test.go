@@ -10,7 +10,6 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// told compares the lines of an update.
 func told(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {

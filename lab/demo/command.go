@@ -21,28 +21,27 @@ import (
 )
 
 const (
-	// apiAddress is where the API server is inside of the lab's network.
+	// apiAddress is the address of the API server inside the lab's network.
 	apiAddress = "10.9.255.1"
 	apiPort    = "6443"
 	domain     = "lab.example.com"
 	maxHosts   = 1000
-	// maxMachines leaves addresses for users who try more.
+	// maxMachines leaves addresses for Machines that users add.
 	maxMachines = rig.MachineAddresses / 2
 )
 
-// How long hosts may take when nothing else is said: two processor cores are shared by all of them, and by the control
-// plane.
+// Default time limits for hosts: all hosts and the control plane share two processor cores.
 const (
 	fakeLimit = 5 * time.Minute
 	wineLimit = 15 * time.Minute
 )
 
-// programs are the executables that make builds.
+// programs are the executables that `make` builds.
 type programs struct {
 	operator, agent, controlPlane, plugin string
-	// monitoring is the folder of those for monitoring.
+	// monitoring is the directory of the monitoring programs.
 	monitoring string
-	// wineNode is made by the demo when it is needed; see standin.BuildNode.
+	// wineNode is built by the demo when needed; see standin.BuildNode.
 	wineNode string
 }
 
@@ -51,12 +50,12 @@ type demoOptions struct {
 	machines int
 	host     string
 	once     bool
-	// monitoring is whether a Prometheus runs beside.
+	// monitoring is true if Prometheus also runs.
 	monitoring bool
 	limit      time.Duration
 	log        string
 	programs   programs
-	// wineHosts says why this machine can have no Wine hosts; nil when it can.
+	// wineHosts returns the reason why this machine cannot run Wine hosts; nil if it can.
 	wineHosts func() error
 }
 
@@ -87,7 +86,7 @@ func newDemoCommand() *cobra.Command {
 	return command
 }
 
-// complete checks the flags and finds the other programs beside this one.
+// complete validates the flags and finds the other programs beside this one.
 func (o *demoOptions) complete() error {
 	switch o.host {
 	case hostFake:
@@ -130,7 +129,7 @@ func (o *demoOptions) complete() error {
 	return err
 }
 
-// defaultLimit is how long --once waits: what was asked for, if anything.
+// defaultLimit returns the time limit of --once: the requested limit, otherwise the default.
 func (o *demoOptions) defaultLimit() time.Duration {
 	if o.host == hostWine {
 		return cmp.Or(o.limit, wineLimit)
@@ -138,8 +137,8 @@ func (o *demoOptions) defaultLimit() time.Duration {
 	return cmp.Or(o.limit, fakeLimit)
 }
 
-// enter runs the demo in namespaces of its own. The ports for users are opened before, so that they are this machine's;
-// what is fetched and built is so before, as there is no Internet inside.
+// enter runs the demo in separate namespaces. Ports for users are opened before, so that they belong to the
+// outer network. Downloads and builds also run before, because the namespace has no Internet access.
 func (o *demoOptions) enter() error {
 	config, outside := o.namespace(), !namespace.Inside()
 	if outside {
@@ -148,7 +147,7 @@ func (o *demoOptions) enter() error {
 			if err != nil {
 				return err
 			}
-			defer runtime.KeepAlive(kit) // it says that somebody uses what it names
+			defer runtime.KeepAlive(kit) // keeps the locks on the files in use
 		}
 		for range (&demo{demoOptions: o}).ports() {
 			file, err := openPort()
@@ -169,7 +168,6 @@ func (o *demoOptions) enter() error {
 	return err
 }
 
-// openPort listens on a free port of this machine.
 func openPort() (*os.File, error) {
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -183,7 +181,8 @@ func openPort() (*os.File, error) {
 	return file, nil
 }
 
-// namespace gives the lab's network its addresses and names. Wine hosts bring the line to their addresses with them.
+// namespace assigns addresses and names to the lab's network. Wine hosts create the links to their addresses
+// themselves.
 func (o *demoOptions) namespace() namespace.Config {
 	api := netip.MustParseAddr(apiAddress)
 	config := namespace.Config{
@@ -208,7 +207,7 @@ func (o *demoOptions) namespace() namespace.Config {
 	return config
 }
 
-// inside returns the demo in its namespaces.
+// inside runs the demo inside its namespaces.
 func (o *demoOptions) inside(ctx context.Context, environment *namespace.Environment) (exitCode int) {
 	d := &demo{demoOptions: o, dir: environment.Dir, output: newOutput(os.Stdout), board: &board{}, closePod: func() error { return nil }}
 	err := d.listen(environment)
@@ -217,7 +216,7 @@ func (o *demoOptions) inside(ctx context.Context, environment *namespace.Environ
 	}
 	switch {
 	case errors.Is(err, errNotReady):
-		return 1 // it was said which, and why
+		return 1 // the hosts and reasons were printed
 	case ctx.Err() != nil:
 		d.output.println("\nThe lab is gone.")
 		if o.once {

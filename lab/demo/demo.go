@@ -15,40 +15,40 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winerig"
 )
 
-// errNotReady means that hosts were not Ready in time.
+// errNotReady means that not all hosts were Ready in time.
 var errNotReady = errors.New("not all hosts are Ready")
 
-// How long a simulated host takes to reboot: long enough to be seen.
+// Duration of a simulated reboot: long enough to be visible.
 const (
 	rebootDuration = 2 * time.Second
 	bootDelay      = time.Second
 )
 
-// demo is a demo that runs, inside of the namespaces.
+// demo is a running demo, inside the namespaces.
 type demo struct {
 	*demoOptions
 	dir      string
 	output   *output
-	listener *net.TCPListener // for the API server's users
-	ssh      *net.TCPListener // for those who log in to the first host; nil unless that is a Wine host
+	listener *net.TCPListener // for users of the API server
+	ssh      *net.TCPListener // for logins to the first host; nil unless it is a Wine host
 	rig      *rig.Rig
 	kit      *winerig.Kit
 	wine     []*wine.Host
 	operator *rig.OperatorProcess
-	// operatorOptions are how the operator was started.
+	// operatorOptions are the start options of the operator.
 	operatorOptions rig.ProcessOptions
 	// closePod ends the Pod of the operator.
 	closePod func() error
 	// controlPlane is closed when the control plane has ended.
 	controlPlane <-chan struct{}
-	// prometheus is the cluster's monitoring, if there is to be one.
+	// prometheus is the cluster's monitoring, if enabled.
 	prometheus prometheus
 	// machineSet is the name of the Windows MachineSet, "" without Machines.
 	machineSet string
 	board      *board
 }
 
-// ports returns the places of the listeners that are opened outside, in their order.
+// ports returns pointers to the listeners that are opened outside, in order.
 func (d *demo) ports() []**net.TCPListener {
 	ports := []**net.TCPListener{&d.listener}
 	if d.host == hostWine {
@@ -60,7 +60,7 @@ func (d *demo) ports() []**net.TCPListener {
 	return ports
 }
 
-// listen takes the listeners that were opened outside.
+// listen restores the listeners that were opened outside.
 func (d *demo) listen(environment *namespace.Environment) error {
 	for i, listener := range d.ports() {
 		file := environment.Files[i]
@@ -78,7 +78,7 @@ func (d *demo) listen(environment *namespace.Environment) error {
 	return nil
 }
 
-// run does what the guide tells an administrator to do, and shows how it goes.
+// run performs the administrator's steps of the guide and prints the progress.
 func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.boot(ctx); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if d.once {
 		return nil
 	}
-	if err := d.serveOperatorPod(ctx); err != nil { // now the Linux nodes are there
+	if err := d.serveOperatorPod(ctx); err != nil { // now the Linux nodes exist
 		return err
 	}
 	d.output.println(d.whatToTry())
@@ -139,8 +139,8 @@ func (d *demo) boot(ctx context.Context) error {
 	return nil
 }
 
-// install installs the operator, makes Secret and ConfigMap, and starts the operator with the rights of its
-// ServiceAccount.
+// install installs the operator, creates the Secret and the ConfigMap, and starts the operator with the rights
+// of its ServiceAccount.
 func (d *demo) install(ctx context.Context) error {
 	d.output.step("oc apply -f examples/wmco-namespace.yaml")
 	object, err := rig.Example("wmco-namespace.yaml")

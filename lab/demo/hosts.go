@@ -9,13 +9,13 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Kinds of hosts, as --host has them.
+// Kinds of hosts, as values of --host.
 const (
 	hostFake = "fake"
 	hostWine = "wine"
 )
 
-// entry is a host as windows-instances lists it.
+// entry is the entry of a host in windows-instances.
 type entry struct{ address, value string }
 
 func entryOf(h rig.HostOptions) entry {
@@ -23,8 +23,8 @@ func entryOf(h rig.HostOptions) entry {
 	return entry{address, value}
 }
 
-// hostOptions returns the options of all hosts: one more than become nodes, for the user to add. With --once nobody
-// could, and a Wine host takes its time and memory.
+// hostOptions returns the options of all hosts, including an additional host that the user can add. With --once
+// and Wine hosts there is no additional host, because no user can add it and it needs time and memory.
 func (o *demoOptions) hostOptions() []rig.HostOptions {
 	n := o.hosts + 1
 	if o.once && o.host == hostWine {
@@ -39,7 +39,7 @@ func (o *demoOptions) hostOptions() []rig.HostOptions {
 	return hosts
 }
 
-// listed returns the entries of the hosts that become nodes: the first ones.
+// listed returns the entries of the first hosts, which become nodes.
 func (d *demo) listed() map[string]string {
 	entries := map[string]string{}
 	for _, h := range d.hostOptions()[:d.hosts] {
@@ -49,7 +49,7 @@ func (d *demo) listed() map[string]string {
 	return entries
 }
 
-// inParallel does something with each item at once.
+// inParallel calls a function for all items concurrently.
 func inParallel[T any](items []T, do func(int, T) error) error {
 	errs := make([]error, len(items))
 	var group sync.WaitGroup

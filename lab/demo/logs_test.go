@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// TestMain runs the tests in the network that the demo has: there, the API server reaches kubelets.
+// TestMain runs the tests in the network of the demo, where the API server reaches kubelets.
 func TestMain(m *testing.M) {
 	api := netip.MustParseAddr(apiAddress)
 	config := namespace.Config{

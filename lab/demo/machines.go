@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// platform has Machines, and images that know the key only from the user data.
+	// platform is a platform with Machines, and with images that receive the key only from the user data.
 	platform = configv1.AWSPlatformType
-	// windowsImage is what the MachineSet names: the lab's cloud takes the Windows version from it.
+	// windowsImage is the image in the MachineSet. The lab's cloud derives the Windows version from it.
 	windowsImage = "ami-00000000000002022"
-	// userDataLimit is how long the operator may take to make the user data, once it was started.
+	// userDataLimit is the time that the operator may take to create the user data after its start.
 	userDataLimit = time.Minute
 	machineAPI    = v1alpha1.MachineNamespace
 )
 
-// How long the cloud's virtual machines take: long enough to be seen.
+// Durations of the cloud's virtual machines: long enough to be visible.
 var virtualMachines = rig.VMOptions{
 	BootDuration: 3 * time.Second, UserDataDelay: 4 * time.Second, RebootDuration: rebootDuration, SSHDelay: bootDelay,
 }
 
-// wantedMachines is how many Machines the MachineSet is scaled to; Wine hosts have no cloud.
+// wantedMachines returns the number of Machines in the MachineSet; Wine hosts have no cloud.
 func (o *demoOptions) wantedMachines() int {
 	if o.host == hostWine {
 		return 0
@@ -39,7 +39,7 @@ func (o *demoOptions) wantedMachines() int {
 	return o.machines
 }
 
-// reserveMachines gives the lab's network the addresses and names that the cloud takes from.
+// reserveMachines adds the addresses and names for the cloud to the lab's network.
 func (o *demoOptions) reserveMachines(config *namespace.Config) {
 	if o.host == hostWine {
 		return
@@ -51,7 +51,8 @@ func (o *demoOptions) reserveMachines(config *namespace.Config) {
 	}
 }
 
-// applyMachineSet makes a Windows MachineSet as kubectl windows machineset does, without Machines, and scales it.
+// applyMachineSet creates a Windows MachineSet without Machines, as kubectl windows machineset does, and scales
+// it.
 func (d *demo) applyMachineSet(ctx context.Context) error {
 	if d.wantedMachines() == 0 {
 		return nil
@@ -93,7 +94,7 @@ func (d *demo) generateMachineSet(ctx context.Context) (*machinev1.MachineSet, e
 	})
 }
 
-// showTables prints what kubectl shows of Machines and nodes, once the MachineSet is available.
+// showTables prints the output of kubectl for Machines and nodes when the MachineSet is available.
 func (d *demo) showTables(ctx context.Context) error {
 	if d.wantedMachines() == 0 {
 		return nil

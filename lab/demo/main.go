@@ -26,7 +26,7 @@ func main() {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	command.AddCommand(newDemoCommand(), bench.Command(), fleet.Command(), newPrepareWineCommand())
-	klog.SetLogger(logr.Discard()) // The API libraries warn of what the demo shows anyway.
+	klog.SetLogger(logr.Discard()) // The demo already shows the causes of the API libraries' warnings.
 	err := command.ExecuteContext(context.Background())
 	if err == nil {
 		return

@@ -2,11 +2,12 @@ package main
 
 import "time"
 
-// leastLife is how long an operator must have lived to be started again: one that ends at once does so again.
+// leastLife is the minimum run time of an operator before a restart: an operator that fails at once would fail
+// again.
 const leastLife = 5 * time.Second
 
-// restartOperator starts an operator that has ended again, as its Deployment would: who kills it sees that nothing is
-// lost.
+// restartOperator restarts an operator that has ended, as its Deployment would. After a kill, the user sees
+// that no state is lost.
 func (d *demo) restartOperator() error {
 	ended := d.operator
 	if d.once || time.Since(ended.Started) < leastLife {

@@ -14,10 +14,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// podAddresses are the addresses of the first Linux node, with Machines and without. The operator's Pod is on that node.
+// podAddresses are the addresses of the first Linux node, with Machines and without. The operator's Pod runs on
+// that node.
 var podAddresses = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.10")}
 
-// serveOperatorPod lets kubectl windows run commands in a Pod of the operator.
+// serveOperatorPod enables kubectl windows to run commands in a Pod of the operator.
 func (d *demo) serveOperatorPod(ctx context.Context) error {
 	signer, err := d.rig.Cluster().CSRSigner()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// output is where the demo prints.
+// output is the output of the demo.
 type output struct {
 	writer io.Writer
 	began  time.Time

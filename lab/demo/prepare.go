@@ -6,8 +6,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// newPrepareWineCommand makes what Wine hosts are made of. The tests and the demo do so themselves when it is not
-// there; made before, while something else is compiled, it costs nobody a wait: most of it is Debian's archive.
+// newPrepareWineCommand returns a command that prepares Wine hosts. The tests and the demo run the same
+// preparation if needed. If the preparation runs during a compilation, it costs no extra time: most of it is
+// the download from the Debian archive.
 func newPrepareWineCommand() *cobra.Command {
 	var dir string
 	command := &cobra.Command{

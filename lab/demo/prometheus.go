@@ -8,16 +8,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/monitoring"
 )
 
-// operatorMetrics is where the operator serves its metrics, inside of the lab's network.
+// operatorMetrics is the address of the operator's metrics inside the lab's network.
 const operatorMetrics = apiAddress + ":8443"
 
-// prometheus is the cluster's monitoring; it does not run without --monitoring.
+// prometheus is the cluster's monitoring, which runs only with --monitoring.
 type prometheus struct {
 	*monitoring.Monitoring
-	listener *net.TCPListener // for its users
+	listener *net.TCPListener // for users of Prometheus
 }
 
-// startMonitoring starts Prometheus, and returns the flags with which the operator serves its metrics to it.
+// startMonitoring starts Prometheus and returns the operator flags for serving metrics to Prometheus.
 func (d *demo) startMonitoring(ctx context.Context) (operatorFlags []string, err error) {
 	if !d.monitoring {
 		return nil, nil
@@ -35,7 +35,7 @@ func (d *demo) startMonitoring(ctx context.Context) (operatorFlags []string, err
 	return []string{"--metrics-bind-address=" + operatorMetrics, "--metrics-cert-dir=" + certificates}, nil
 }
 
-// done is closed when Prometheus has ended, and nil without it.
+// done returns a channel that is closed when Prometheus has ended; nil without Prometheus.
 func (p *prometheus) done() <-chan struct{} {
 	if p.Monitoring == nil {
 		return nil

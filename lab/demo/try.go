@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// whatToTry tells a user how to go on, in another terminal.
+// whatToTry returns instructions for the user for another terminal.
 func (d *demo) whatToTry() string {
 	var b strings.Builder
 	b.WriteString("\nIn another terminal, in this directory:\n\n")
@@ -25,7 +25,7 @@ func (d *demo) whatToTry() string {
 	return b.String()
 }
 
-// try is a command and what it is for.
+// try is a command with its purpose.
 type try struct{ command, why string }
 
 func (d *demo) tries() []try {
@@ -59,7 +59,7 @@ func (d *demo) tries() []try {
 	return append(tries, d.prometheus.tries()...)
 }
 
-// machineTries are for the MachineSet.
+// machineTries returns commands for the MachineSet.
 func (d *demo) machineTries() []try {
 	inNamespace := " -n " + machineAPI
 	return []try{

@@ -13,11 +13,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// pollInterval is how often the hosts are read. The operator writes the progress of a host less often.
+// pollInterval is the interval between reads of the hosts. The operator writes the progress of a host less
+// often.
 const pollInterval = 500 * time.Millisecond
 
-// watch prints the progress of the hosts until all are Ready. With --once it ends after the limit as well, and reports
-// what is missing.
+// watch prints the progress of the hosts until all are Ready. With --once, it also ends after the limit, and
+// reports the hosts that are not Ready.
 func (d *demo) watch(ctx context.Context) error {
 	var limit <-chan time.Time
 	if d.once {
@@ -37,16 +38,16 @@ func (d *demo) watch(ctx context.Context) error {
 	return err
 }
 
-// expected is how many hosts are to be Ready.
+// expected returns the number of hosts that must become Ready.
 func (o *demoOptions) expected() int { return o.hosts + o.wantedMachines() }
 
-// follow prints what changes, after all hosts were Ready, until the end.
+// follow prints changes until the end, after all hosts were Ready.
 func (d *demo) follow(ctx context.Context) error {
 	return d.observe(ctx, nil, func() bool { return false })
 }
 
-// observe prints what changes until done returns true. A failed look ends nothing: it is printed, once for all that
-// follow it without a success between them.
+// observe reads the hosts periodically and prints changes until done returns true. A failed read does not end
+// the demo: only the first of consecutive failures is printed.
 func (d *demo) observe(ctx context.Context, limit <-chan time.Time, done func() bool) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -66,8 +67,8 @@ func (d *demo) observe(ctx context.Context, limit <-chan time.Time, done func() 
 	}
 }
 
-// wait returns nil when it is time for another look, and why there is none otherwise. All end with the control plane,
-// so that its end is the reason even if others were noticed first.
+// wait returns nil when the next read is due, otherwise the reason for the end. Every process ends with the
+// control plane, so the end of the control plane is reported even if another end was detected first.
 func (d *demo) wait(ctx context.Context, next, limit <-chan time.Time) error {
 	select {
 	case <-next:
@@ -100,7 +101,6 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// look reads the hosts, and prints a line for each that has changed.
 func (d *demo) look(ctx context.Context) error {
 	var instances v1alpha1.WindowsInstanceList
 	if err := d.rig.Client.List(ctx, &instances, client.InNamespace(rig.Namespace)); err != nil {
@@ -119,7 +119,7 @@ func (d *demo) look(ctx context.Context) error {
 	return nil
 }
 
-// explain prints of each host that is not Ready why.
+// explain prints the reason for each host that is not Ready.
 func (d *demo) explain() {
 	listed := map[string]bool{}
 	for _, instance := range d.board.instances {

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// answers is an API server whose n-th answer to a List is answer(n).
+// answers is a fake API server that responds to the n-th List with answer(n).
 type answers struct {
 	client.WithWatch
 	asked  int
@@ -33,7 +33,8 @@ func (a *answers) List(_ context.Context, list client.ObjectList, _ ...client.Li
 	return nil
 }
 
-// watched returns a demo that reads its hosts from there, and what it prints. end ends its control plane.
+// watched returns a demo that reads its hosts from the fake API server, and the output. end ends the control
+// plane of the demo.
 func watched(answer func(n int) error) (d *demo, printed *bytes.Buffer, end func()) {
 	printed = &bytes.Buffer{}
 	controlPlane := make(chan struct{})

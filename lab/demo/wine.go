@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// wineGrace is how long Wine hosts may take to clear up behind themselves.
+	// wineGrace is the time for the cleanup of Wine hosts.
 	wineGrace = 40 * time.Second
-	// stageEvery is how often it is looked how far the preparation is.
+	// stageEvery is the interval between checks of the preparation's progress.
 	stageEvery = time.Second
 )
 
-// prepareWine makes what Wine hosts are made of, outside of the namespaces, and says how far it is.
+// prepareWine prepares Wine hosts outside of the namespaces and prints the progress.
 func (o *demoOptions) prepareWine() (*winerig.Kit, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -59,18 +59,20 @@ func (o *demoOptions) prepareWine() (*winerig.Kit, error) {
 	}
 }
 
-// sweepWine removes the folders of hosts that were killed with the inside, say by a second interrupt: they could not.
+// sweepWine removes the directories of hosts that were killed together with the inner process, for example by a
+// second interrupt, without a chance to clean up.
 func (o *demoOptions) sweepWine() error {
-	_, err := wine.Prepare(context.Background(), o.wineDir()) // it begins with that, and finds the rest made
+	_, err := wine.Prepare(context.Background(), o.wineDir()) // starts with the sweep and finds the base up to date
 	return err
 }
 
-// wineDir is where Wine hosts are made: where tests have them as well.
+// wineDir returns the directory of Wine hosts, which tests also use.
 func (o *demoOptions) wineDir() string {
 	return filepath.Join(filepath.Dir(o.programs.wineNode), "wine")
 }
 
-// preparationStage tells from what lies in the folder of the Wine hosts what is being made there.
+// preparationStage returns the current stage of the preparation, derived from the files in the directory of the
+// Wine hosts.
 func preparationStage(dir string) string {
 	for _, stage := range []struct{ pattern, text string }{
 		{".wine-root-*", "making a chroot with Wine from Debian's archive"},
@@ -84,8 +86,8 @@ func preparationStage(dir string) string {
 	return "compiling the programs of the hosts"
 }
 
-// makeWinePayload makes the payload for Wine hosts. What they are made of is there, but for locks, which are this
-// process's own.
+// makeWinePayload generates the payload for Wine hosts. The base already exists; this process acquires only its
+// own locks.
 func (d *demo) makeWinePayload(ctx context.Context, version string) (dir string, err error) {
 	if d.kit, err = winerig.Prepare(ctx, d.wineDir(), d.programs.wineNode); err != nil {
 		return "", err
@@ -94,7 +96,7 @@ func (d *demo) makeWinePayload(ctx context.Context, version string) (dir string,
 	return dir, d.kit.Payload(dir, d.programs.agent, version, payload.Options{})
 }
 
-// bootWine boots the Wine hosts, at once, and lets users log in to the first.
+// bootWine boots the Wine hosts concurrently and enables logins to the first host.
 func (d *demo) bootWine(ctx context.Context) error {
 	all := d.hostOptions()
 	d.output.step("booting %d Wine hosts%s", len(all),
@@ -116,10 +118,10 @@ func (d *demo) bootWine(ctx context.Context) error {
 	return nil
 }
 
-// keyFile is where users find the key that hosts know.
+// keyFile returns the path of the private key that hosts accept.
 func (d *demo) keyFile() string { return filepath.Join(d.dir, "private-key.pem") }
 
-// wineTries are for hosts that can be logged in to.
+// wineTries returns commands for hosts with logins.
 func (d *demo) wineTries(first rig.HostOptions) []try {
 	login := fmt.Sprintf("ssh -i %s -p %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null %s@127.0.0.1",
 		d.keyFile(), portOf(d.ssh), first.Username)
@@ -132,7 +134,7 @@ func (d *demo) wineTries(first rig.HostOptions) []try {
 func (d *demo) closeWine() error {
 	err := inParallel(d.wine, func(_ int, h *wine.Host) error {
 		if h == nil {
-			return nil // it did not boot
+			return nil // did not boot
 		}
 		return h.Close()
 	})

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// base is what the controllers share.
+// base contains the shared parts of the controllers.
 type base struct {
 	client.Client
 	Options
@@ -20,14 +20,14 @@ type base struct {
 
 func uncached() []client.Object { return []client.Object{&corev1.Secret{}} }
 
-// machines returns the Machines as the cache has them, with the labels that the options select.
+// machines returns the Machines in the cache with the labels that the options select.
 func (b base) machines(ctx context.Context, options ...client.ListOption) ([]machinev1.Machine, error) {
 	list := &machinev1.MachineList{}
 	err := b.List(ctx, list, append(options, client.InNamespace(b.Namespace))...)
 	return list.Items, err
 }
 
-// nodeOf returns the Node that a Machine is linked to, nil when it is linked to none or that one is gone.
+// nodeOf returns the Node that a Machine is linked to; nil if there is no link or the Node no longer exists.
 func (b base) nodeOf(ctx context.Context, m *machinev1.Machine) (*corev1.Node, error) {
 	if m.Status.NodeRef == nil {
 		return nil, nil
@@ -39,7 +39,7 @@ func (b base) nodeOf(ctx context.Context, m *machinev1.Machine) (*corev1.Node, e
 	return node, nil
 }
 
-// ignoreGone takes an object that is gone, or is another one by now, for nothing to do.
+// ignoreGone ignores the error for an object that no longer exists or was changed or recreated.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -7,21 +7,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Cloud is a platform's API from the Machine API's view: it makes, describes and deletes virtual machines. Every call
-// is idempotent by the virtual machine's ID, and may be made again after the controllers were restarted. A call that
-// fails is made again later, unless its error is [Permanent].
+// Cloud is a platform's API as the Machine API uses it: it creates, describes and deletes virtual machines.
+// Every call is idempotent by the ID of the virtual machine, and may be repeated after a restart of the
+// controllers. A failed call is retried later, unless the error is [Permanent].
 type Cloud interface {
-	// Create asks for a virtual machine and does not wait until it runs. One that is there with this ID is left as it is.
+	// Create requests a virtual machine and does not wait until it runs. An existing virtual machine with this
+	// ID is not changed.
 	Create(ctx context.Context, vm VirtualMachine) error
-	// Describe tells how the virtual machine with the ID is; false means that there is none, be it that it was never made
-	// or is deleted.
+	// Describe returns the state of the virtual machine with the ID; false if it was never created or is
+	// deleted.
 	Describe(ctx context.Context, id string) (VirtualMachineStatus, bool, error)
-	// Delete removes the virtual machine with all that was on it. One that is not there is no error. The Machine is let go
-	// when Describe says that there is none, so Delete need not wait.
+	// Delete removes the virtual machine with all its data. A missing virtual machine is no error. Delete need
+	// not wait: the Machine is released when Describe returns false.
 	Delete(ctx context.Context, id string) error
 }
 
-// Operating systems of virtual machines, as [VirtualMachine] names them.
+// Operating systems of a [VirtualMachine].
 const (
 	Windows = "Windows"
 	Linux   = "Linux"
@@ -29,25 +30,27 @@ const (
 
 // VirtualMachine is a request to a platform.
 type VirtualMachine struct {
-	// ID names the virtual machine for good: it follows from the Machine's UID.
+	// ID is the permanent ID of the virtual machine, derived from the Machine's UID.
 	ID string
-	// MachineName is the Machine's name, which platforms use as the name of the virtual machine.
+	// MachineName is the name of the Machine, which platforms use as the name of the virtual machine.
 	MachineName string
-	// Platform is the platform's name as Infrastructure has it: None, AWS, Azure, GCP, Nutanix or VSphere.
+	// Platform is the platform type in the Infrastructure: None, AWS, Azure, GCP, Nutanix or VSphere.
 	Platform string
-	// OperatingSystem is Windows for a Machine with the label machine.openshift.io/os-id=Windows, else Linux.
+	// OperatingSystem is Windows for a Machine with the label machine.openshift.io/os-id=Windows, otherwise
+	// Linux.
 	OperatingSystem string
-	// Image is what the virtual machine is started from: the id of an AMI, offer:sku, the name of a template, or the image
-	// of a disk.
+	// Image is the image of the virtual machine: the id of an AMI, offer:sku, the name of a template, or the
+	// image of a disk.
 	Image string
 	// Zone is the zone of the providerSpec, "" without one.
 	Zone string
-	// Subnet is the name that the providerSpec looks for its subnet by on AWS, "" where it does not.
+	// Subnet is the name by which the providerSpec selects the subnet on AWS, "" if it does not.
 	Subnet string
-	// ProviderID is what the virtual machine is known by to the node's cloud controller. Its form is the platform's.
+	// ProviderID is the ID of the virtual machine for the node's cloud controller, in the format of the
+	// platform.
 	ProviderID string
-	// UserData is the value of the key userData of the Secret that the providerSpec names, as it is stored there; nil when
-	// it names none.
+	// UserData is the unmodified value of the key userData of the Secret in the providerSpec; nil without a
+	// Secret.
 	UserData []byte
 }
 
@@ -62,15 +65,14 @@ const (
 type VirtualMachineStatus struct {
 	// State is Pending, Running or Stopped.
 	State string
-	// Addresses are those that the platform knows; none at first.
+	// Addresses are the addresses that the platform knows; none at first.
 	Addresses []corev1.NodeAddress
-	// ProviderID is the virtual machine's; "" means the one that Create was given.
+	// ProviderID is the provider ID of the virtual machine; "" means the ID passed to Create.
 	ProviderID string
 }
 
-// Permanent marks an error of a [Cloud] as one that no further attempt can cure, such as a quota, an image that is not
-// there or a refused configuration: the Machine becomes Failed, with the error as its message, and is never tried
-// again.
+// Permanent marks an error of a [Cloud] as permanent, such as a quota, a missing image or a refused
+// configuration. The Machine becomes Failed, with the error as its message, and is never retried.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// setCondition sets a condition, and its time only when the status changes.
+// setCondition sets a condition. The transition time only changes with the status.
 func setCondition(conditions *[]machinev1.Condition, now time.Time, c machinev1.Condition) {
 	c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
 	i := slices.IndexFunc(*conditions, func(other machinev1.Condition) bool { return other.Type == c.Type })

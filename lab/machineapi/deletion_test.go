@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// running makes a Machine with a Node.
+// running creates a Machine with a Node.
 func (f *fixture) running(name string, edit ...func(*machinev1.Machine)) (*machinev1.Machine, *corev1.Node) {
 	f.t.Helper()
 	f.newMachine(name, edit...)
@@ -26,7 +26,7 @@ func (f *fixture) running(name string, edit ...func(*machinev1.Machine)) (*machi
 	return f.awaitPhase(name, machinev1.PhaseRunning), node
 }
 
-// pod makes a pod that runs on a Node, which no kubelet will ever end.
+// pod creates a pod that runs on a Node without a kubelet, so that the pod never ends.
 func (f *fixture) pod(name string, node *corev1.Node, edit ...func(*corev1.Pod)) *corev1.Pod {
 	f.t.Helper()
 	pod := &corev1.Pod{
@@ -43,19 +43,19 @@ func (f *fixture) pod(name string, node *corev1.Node, edit ...func(*corev1.Pod))
 	}
 	f.await("the pod "+name+" is made", func(ctx context.Context) (bool, error) {
 		err := f.Create(ctx, pod.DeepCopy())
-		if apierrors.IsForbidden(err) { // The service account is not there yet.
+		if apierrors.IsForbidden(err) { // The service account does not exist yet.
 			return false, nil
 		}
 		return err == nil, err
 	})
-	f.must(f.Get(f.t.Context(), client.ObjectKeyFromObject(pod), pod)) // Nobody else writes to it before it runs.
+	f.must(f.Get(f.t.Context(), client.ObjectKeyFromObject(pod), pod)) // No other client writes the pod before it runs.
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning,
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
 	f.must(f.Status().Update(f.t.Context(), pod))
 	return pod
 }
 
-// end does what the kubelet does when a pod's containers have ended.
+// end deletes the pod as the kubelet does when the containers have ended.
 func (f *fixture) end(pod *corev1.Pod) {
 	f.t.Helper()
 	f.must(client.IgnoreNotFound(f.Delete(f.t.Context(), pod, client.GracePeriodSeconds(0))))

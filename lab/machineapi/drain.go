@@ -16,14 +16,16 @@ import (
 )
 
 const (
-	// unreachableWait is how long after its deadline a terminating pod on an unreachable Node is waited for.
+	// unreachableWait is the time after the deadline of a terminating pod until a drain ignores the pod on an
+	// unreachable Node.
 	unreachableWait = 5 * time.Minute
-	// unreachableGraceSeconds is a pod's grace on an unreachable Node, where nobody would honor its own.
+	// unreachableGraceSeconds is the grace period of a pod on an unreachable Node, where no kubelet would honor
+	// the pod's own period.
 	unreachableGraceSeconds = 1
 )
 
-// drain empties the Node of a Machine that is deleted; true when it is empty, or need not be. Each call evicts what may
-// be evicted and waits for nothing, so that no Machine holds up another.
+// drain drains the Node of a deleted Machine; true if the drain is complete or not needed. Each call evicts the
+// pods that may be evicted and does not wait, so that Machines do not block each other.
 func (r *machineReconciler) drain(ctx context.Context, m *machinev1.Machine) (bool, error) {
 	if conditionTrue(m.Status.Conditions, machinev1.MachineDrained) {
 		return true, nil
@@ -67,7 +69,7 @@ func (r *machineReconciler) drained(ctx context.Context, m *machinev1.Machine, c
 	return r.save(ctx, before, m)
 }
 
-// evict makes the Node unschedulable and evicts its pods, and tells which are left and why.
+// evict cordons the Node, evicts its pods, and returns the remaining pods with the reasons.
 func (r *machineReconciler) evict(ctx context.Context, node *corev1.Node) (string, error) {
 	helper := &drain.Helper{
 		Ctx: ctx, Client: r.clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
@@ -104,18 +106,19 @@ func (r *machineReconciler) evict(ctx context.Context, node *corev1.Node) (strin
 	return strings.Join(left, "; "), nil
 }
 
-// outlasts reports whether a terminating pod has a longer grace than a drain gives it; a negative one gives it its own.
+// outlasts reports whether a terminating pod has a longer grace period than the drain allows; a negative value
+// allows the pod's own period.
 func outlasts(pod *corev1.Pod, seconds int) bool {
 	return seconds >= 0 && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds > int64(seconds)
 }
 
-// unreachable reports whether the kubelet has not been heard of for a while: its pods never end.
+// unreachable reports whether the heartbeat of the kubelet is overdue, so that pods never end.
 func unreachable(node *corev1.Node) bool {
 	ready := nodeCondition(node, corev1.NodeReady)
 	return ready != nil && ready.Status == corev1.ConditionUnknown
 }
 
-// givenUp leaves out pods that should have ended long ago.
+// givenUp returns a filter that skips pods that should have ended long ago.
 func givenUp(now time.Time) drain.PodFilter {
 	return func(pod corev1.Pod) drain.PodDeleteStatus {
 		if pod.DeletionTimestamp != nil && pod.DeletionTimestamp.Add(unreachableWait).Before(now) {

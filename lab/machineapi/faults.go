@@ -6,23 +6,23 @@ import (
 	"sync"
 )
 
-// Call is a call of a [Cloud].
+// Call is a method of a [Cloud].
 type Call string
 
-// The calls of a Cloud.
+// The methods of a Cloud.
 const (
 	Create   Call = "Create"
 	Describe Call = "Describe"
 	Delete   Call = "Delete"
 )
 
-// Faults is a [Cloud] that fails on request, and otherwise does what the one below it does.
+// Faults is a [Cloud] that fails on request, and otherwise calls the underlying Cloud.
 type Faults struct {
 	cloud Cloud
 
 	mu    sync.Mutex
 	rules []fault
-	// names are the Machines' names by the IDs of their virtual machines: those that Create was called for.
+	// names maps IDs of virtual machines to Machine names, for each call of Create.
 	names map[string]string
 }
 
@@ -32,18 +32,19 @@ type fault struct {
 	err     error
 }
 
-// NewFaults returns a Cloud that fails at nothing yet.
+// NewFaults returns a Cloud without faults.
 func NewFaults(cloud Cloud) *Faults { return &Faults{cloud: cloud, names: map[string]string{}} }
 
-// Fail makes a call fail for the Machines whose name fits the pattern (see [path.Match]), until Heal. [Permanent]
-// errors of Create make Machines Failed; Describe distinguishes Machines only after Create was called for it.
+// Fail makes a call fail for the Machines with names that match the pattern (see [path.Match]), until Heal.
+// [Permanent] errors of Create make Machines Failed. The name of a Machine is only known after Create was
+// called for it.
 func (f *Faults) Fail(call Call, machine string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules = append(f.rules, fault{call, machine, err})
 }
 
-// Heal ends all failures.
+// Heal removes all faults.
 func (f *Faults) Heal() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

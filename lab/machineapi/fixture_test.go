@@ -34,10 +34,10 @@ func TestMain(m *testing.M) {
 	os.Exit(lab.Main(m))
 }
 
-// memoryCloud is a cloud whose virtual machines are entries of a map.
+// memoryCloud is a cloud with a map of virtual machines.
 type memoryCloud struct {
 	mu      sync.Mutex
-	pending bool // new virtual machines stay without addresses
+	pending bool // new virtual machines get no addresses
 	made    []VirtualMachine
 	vms     map[string]VirtualMachineStatus
 }
@@ -66,7 +66,7 @@ func (c *memoryCloud) boot(id string) {
 	c.vms[id] = vm
 }
 
-// holdBack leaves new virtual machines without addresses until bootAll.
+// holdBack keeps new virtual machines without addresses until bootAll.
 func (c *memoryCloud) holdBack() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,14 +108,14 @@ func (c *memoryCloud) madeFor(name string) []VirtualMachine {
 	return slices.DeleteFunc(slices.Clone(c.made), func(vm VirtualMachine) bool { return vm.MachineName != name })
 }
 
-// fixture is a Machine API in a namespace of its own.
+// fixture is a Machine API in a separate namespace.
 type fixture struct {
 	client.WithWatch
 	t         *testing.T
 	namespace string
 	memory    *memoryCloud
 	faults    *Faults
-	clock     *clocktesting.FakeClock // nil: the real one
+	clock     *clocktesting.FakeClock // nil: the real clock
 	stop      func()
 }
 
@@ -139,7 +139,7 @@ func start(t *testing.T, options ...func(*Options, *fixture)) *fixture {
 	return f
 }
 
-// run starts the Machine API; f.stop ends it before the test does.
+// run starts the Machine API; f.stop ends it early.
 func (f *fixture) run(options ...func(*Options, *fixture)) {
 	o := Options{Cloud: f.faults, Namespace: f.namespace}
 	for _, option := range options {
@@ -160,7 +160,7 @@ func (f *fixture) run(options ...func(*Options, *fixture)) {
 	f.t.Cleanup(f.stop)
 }
 
-// fastClock lets time pass while the test waits: five seconds at each look.
+// fastClock advances the clock by five seconds at each poll while the test waits.
 func fastClock(_ *Options, f *fixture) { f.clock = clocktesting.NewFakeClock(time.Now()) }
 
 func platform(name string) func(*Options, *fixture) {
@@ -188,7 +188,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// change changes an object, again if somebody else was faster.
+// change changes an object and retries on conflicts.
 func change[T client.Object](f *fixture, object T, edit func(T)) {
 	f.t.Helper()
 	f.await("change "+object.GetName(), func(ctx context.Context) (bool, error) {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// healthCheckReconciler deletes Machines that a MachineHealthCheck takes for unhealthy. R-049
+// healthCheckReconciler deletes Machines that are unhealthy according to a MachineHealthCheck. R-049
 type healthCheckReconciler struct{ base }
 
 func (r *healthCheckReconciler) setUp(mgr ctrl.Manager) error {
@@ -76,11 +76,11 @@ func (r *healthCheckReconciler) Reconcile(ctx context.Context, request reconcile
 	return reconcile.Result{RequeueAfter: found.next}, nil
 }
 
-// findings are the results of an examination.
+// findings are the results of a check.
 type findings struct {
 	healthy   int
 	unhealthy []*machinev1.Machine
-	// next is after how long a Machine may become unhealthy by time alone; 0 for never.
+	// next is the time after which a Machine may become unhealthy without any change; 0 for never.
 	next time.Duration
 }
 
@@ -111,7 +111,7 @@ func (r *healthCheckReconciler) examine(ctx context.Context, check *machinev1.Ma
 	return found, nil
 }
 
-// report writes the status, and reports whether Machines may be remediated.
+// report writes the status and returns whether Machines may be remediated.
 func (r *healthCheckReconciler) report(ctx context.Context, check *machinev1.MachineHealthCheck, expected,
 	healthy int) (bool, error) {
 	before := check.DeepCopy()
@@ -138,7 +138,7 @@ func (r *healthCheckReconciler) report(ctx context.Context, check *machinev1.Mac
 	return allowed, client.IgnoreNotFound(r.Status().Patch(ctx, check, client.MergeFrom(before)))
 }
 
-// remediate deletes a Machine if somebody will make another one in its place.
+// remediate deletes a Machine if a controller will replace it.
 func (r *healthCheckReconciler) remediate(ctx context.Context, check *machinev1.MachineHealthCheck,
 	m *machinev1.Machine) error {
 	if !m.DeletionTimestamp.IsZero() {

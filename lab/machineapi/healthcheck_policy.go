@@ -13,8 +13,9 @@ import (
 
 const defaultNodeStartupTimeout = 10 * time.Minute
 
-// unhealthy tells why a Machine is unhealthy, or else after how long it will be if nothing changes; "" and 0 for a
-// healthy one. The Node is nil when the Machine has none, or has one that is gone.
+// unhealthy returns the reason why a Machine is unhealthy, or the time after which it becomes unhealthy without
+// changes; "" and 0 for a healthy Machine. The Node is nil if the Machine has no Node or the Node no longer
+// exists.
 func unhealthy(check *machinev1.MachineHealthCheck, m *machinev1.Machine, node *corev1.Node,
 	now time.Time) (string, time.Duration) {
 	if phase(m) == machinev1.PhaseFailed {
@@ -51,16 +52,17 @@ func unhealthy(check *machinev1.MachineHealthCheck, m *machinev1.Machine, node *
 	return "", soonest
 }
 
-// overdue tells that something has lasted longer than it may, or else how long it still may.
+// overdue returns a message if the timeout has expired, otherwise the remaining time.
 func overdue(what string, since time.Time, timeout time.Duration, now time.Time) (string, time.Duration) {
 	left := since.Add(timeout).Sub(now)
 	if left < 0 {
 		return fmt.Sprintf("%s, and that for more than %s", what, timeout), 0
 	}
-	return "", left + time.Second // Times in the API are whole seconds.
+	return "", left + time.Second // Times in the API are full seconds.
 }
 
-// maxUnhealthy is how many of the Machines may be unhealthy for any to be remediated; a percentage is rounded down.
+// maxUnhealthy returns the maximum number of unhealthy Machines that still allows remediation; a percentage is
+// rounded down.
 func maxUnhealthy(limit *intstr.IntOrString, machines int) (int, error) {
 	if limit == nil {
 		return machines, nil

@@ -43,7 +43,8 @@ func TestHealthCheckReplacesAMachine(t *testing.T) {
 	f.awaitMachines("win", 3, machinev1.PhaseRunning)
 	check := healthCheck(f.namespace, func(c *machinev1.MachineHealthCheck) {
 		c.Spec.MaxUnhealthy = ptr.To(intstr.FromString("40%"))
-		// Machines are as old as the API server's clock says, which the fast one leaves behind: a new one would be overdue.
+		// Creation times of Machines use the clock of the API server, which the fast clock overtakes: a new
+		// Machine would be overdue.
 		c.Spec.NodeStartupTimeout = &metav1.Duration{}
 	})
 	f.must(f.Create(t.Context(), check))

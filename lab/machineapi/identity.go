@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// instanceID returns the ID of a Machine's virtual machine. It follows from the UID, so that a controller that was
-// killed between making the virtual machine and noting it down finds it again, and a later Machine of the same name
-// gets another one.
+// instanceID returns the ID of a Machine's virtual machine, derived from the UID. A controller that was killed
+// between creating and recording the virtual machine therefore finds it again. A later Machine with the same
+// name has another ID.
 func instanceID(platform string, uid types.UID) string {
 	sum := sha256.Sum256([]byte(uid))
 	if platform == "AWS" {
@@ -18,7 +18,7 @@ func instanceID(platform string, uid types.UID) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// providerID has the form of each platform's; a platform without a cloud has none.
+// providerID returns a provider ID in the format of the platform; a platform without a cloud has none.
 func providerID(platform, machine, id string, spec providerSpec) string {
 	switch platform {
 	case "AWS":

@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// machineReconciler gives each Machine its virtual machine and its Node, and takes both away before the Machine goes.
+// machineReconciler creates the virtual machine of each Machine, links the Node, and removes both before the
+// Machine is deleted.
 type machineReconciler struct {
 	base
 	clientset kubernetes.Interface
@@ -40,9 +41,9 @@ func (r *machineReconciler) Reconcile(ctx context.Context, request reconcile.Req
 		return r.delete(ctx, m)
 	}
 	if phase(m) == machinev1.PhaseFailed {
-		return reconcile.Result{}, nil // A failed Machine is never tried again: it has to be deleted.
+		return reconcile.Result{}, nil // A failed Machine is never retried and must be deleted.
 	}
-	// What may have to be cleared away is noted down before it is made.
+	// The finalizer must exist before any resource is created that needs cleanup.
 	before := m.DeepCopy()
 	if controllerutil.AddFinalizer(m, machinev1.MachineFinalizer) {
 		if err := r.save(ctx, before, m); err != nil {
@@ -56,7 +57,7 @@ func (r *machineReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	return r.actuate(ctx, m, spec)
 }
 
-// actuate makes the virtual machine unless it is there, and notes down how it is.
+// actuate creates the virtual machine if it does not exist, and records the state.
 func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, spec providerSpec) (reconcile.Result,
 	error) {
 	id := instanceID(r.Platform, m.UID)
@@ -69,7 +70,7 @@ func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, s
 	}
 	if !found {
 		if outdated, err := r.isOutdated(ctx, m); err != nil || outdated {
-			return reconcile.Result{}, err // what the cache learns comes as a request of its own
+			return reconcile.Result{}, err // cache updates cause their own request
 		}
 		if err := r.provision(ctx, m, spec, id); err != nil {
 			return reconcile.Result{}, err
@@ -84,9 +85,9 @@ func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, s
 	return r.observe(ctx, m, spec, id, vm)
 }
 
-// isOutdated asks the API server itself whether the Machine is to get a virtual machine no more: the cache may still
-// show one that is gone, whose virtual machine nobody would ever delete, or one from before its virtual machine was
-// seen, which is not made again.
+// isOutdated reads the API server to check whether no virtual machine must be created for the Machine. The
+// cache may still contain a deleted Machine, and a new virtual machine would leak. It may also contain a
+// version without the recorded virtual machine, which must not be recreated.
 func (r *machineReconciler) isOutdated(ctx context.Context, m *machinev1.Machine) (bool, error) {
 	now := &machinev1.Machine{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(m), now)
@@ -99,7 +100,7 @@ func (r *machineReconciler) isOutdated(ctx context.Context, m *machinev1.Machine
 	return now.UID != m.UID || !now.DeletionTimestamp.IsZero() || provisioned(now), nil
 }
 
-// observe notes down how the virtual machine is, and links the Machine to its Node.
+// observe records the state of the virtual machine and links the Machine to its Node.
 func (r *machineReconciler) observe(
 	ctx context.Context, m *machinev1.Machine, spec providerSpec, id string, vm VirtualMachineStatus,
 ) (reconcile.Result, error) {
@@ -134,7 +135,7 @@ func (r *machineReconciler) observe(
 	return reconcile.Result{RequeueAfter: settledPeriod}, nil
 }
 
-// phaseOf returns the phase of a Machine whose virtual machine exists.
+// phaseOf returns the phase of a Machine with an existing virtual machine.
 func phaseOf(m *machinev1.Machine) string {
 	switch {
 	case m.Status.NodeRef != nil:
@@ -146,19 +147,19 @@ func phaseOf(m *machinev1.Machine) string {
 	}
 }
 
-// provisioned reports whether the virtual machine has been seen: then it is not made again.
+// provisioned reports whether the virtual machine was recorded, so that it must not be recreated.
 func provisioned(m *machinev1.Machine) bool {
 	return ptr.Deref(m.Spec.ProviderID, "") != "" || len(m.Status.Addresses) > 0
 }
 
-// lost makes a Machine Failed whose virtual machine was deleted behind the Machine API's back.
+// lost sets a Machine to Failed after its virtual machine was deleted outside the Machine API.
 func (r *machineReconciler) lost(ctx context.Context, m *machinev1.Machine) error {
 	message := "Can't find created instance."
 	return r.fail(ctx, m, machinev1.UpdateMachineError, message, isFalse(
 		machinev1.InstanceExistsCondition, machinev1.ConditionSeverityWarning, machinev1.InstanceMissingReason, message))
 }
 
-// fail makes a Machine Failed for good.
+// fail sets a Machine to Failed permanently.
 func (r *machineReconciler) fail(
 	ctx context.Context, m *machinev1.Machine, reason machinev1.MachineStatusError, message string,
 	conditions ...machinev1.Condition,

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// delete lets a Machine go: first the pods of its Node, then the virtual machine, then the Node, and the Machine itself
-// last.
+// delete deletes the resources of a Machine in this order: the pods on the Node, the virtual machine, the Node,
+// and finally the Machine.
 func (r *machineReconciler) delete(ctx context.Context, m *machinev1.Machine) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(m, machinev1.MachineFinalizer) {
 		return reconcile.Result{}, nil
@@ -45,12 +45,12 @@ func (r *machineReconciler) delete(ctx context.Context, m *machinev1.Machine) (r
 	return reconcile.Result{}, nil
 }
 
-// mayTerminate waits for those who have hooked themselves in before the virtual machine's end.
+// mayTerminate reports whether all pre-terminate hooks are released.
 func (r *machineReconciler) mayTerminate(ctx context.Context, m *machinev1.Machine) (bool, error) {
 	return r.unhooked(ctx, m, machinev1.MachineTerminable, "pre-terminate", m.Spec.LifecycleHooks.PreTerminate)
 }
 
-// unhooked reports whether no hook holds up the Machine's deletion, and says so in the condition.
+// unhooked reports whether no hook blocks the Machine's deletion, and records the result in the condition.
 func (r *machineReconciler) unhooked(
 	ctx context.Context, m *machinev1.Machine, kind machinev1.ConditionType, point string, hooks []machinev1.LifecycleHook,
 ) (bool, error) {
@@ -68,7 +68,7 @@ func (r *machineReconciler) unhooked(
 	return len(hooks) == 0, r.save(ctx, before, m)
 }
 
-// terminate deletes the virtual machine; true when there is none.
+// terminate deletes the virtual machine; true if it no longer exists.
 func (r *machineReconciler) terminate(ctx context.Context, m *machinev1.Machine) (bool, error) {
 	id := instanceID(r.Platform, m.UID)
 	if err := r.Cloud.Delete(ctx, id); err != nil {

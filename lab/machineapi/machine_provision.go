@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// provision asks the cloud for the Machine's virtual machine. An error means that it is to be tried again; a Machine
-// that cannot ever get one is Failed afterwards.
+// provision requests the Machine's virtual machine from the cloud. An error means a retry. If no retry can
+// succeed, the Machine is Failed afterwards.
 func (r *machineReconciler) provision(ctx context.Context, m *machinev1.Machine, spec providerSpec, id string) error {
 	before := m.DeepCopy()
 	m.Status.Phase = ptr.To(machinev1.PhaseProvisioning)
@@ -51,7 +51,7 @@ func (r *machineReconciler) provision(ctx context.Context, m *machinev1.Machine,
 	return fmt.Errorf("make the virtual machine of %s: %w", m.Name, err)
 }
 
-// userData is what lies in the Secret that the providerSpec names.
+// userData returns the user data in the Secret of the providerSpec.
 func (r *machineReconciler) userData(ctx context.Context, spec providerSpec) ([]byte, error) {
 	if spec.UserDataSecret == "" {
 		return nil, nil
@@ -67,7 +67,7 @@ func (r *machineReconciler) userData(ctx context.Context, spec providerSpec) ([]
 	return data, nil
 }
 
-// describe notes down in m how its virtual machine is.
+// describe records the state of the virtual machine in m.
 func (r *machineReconciler) describe(m *machinev1.Machine, spec providerSpec, id string, vm VirtualMachineStatus) {
 	labels := map[string]string{}
 	for key, value := range map[string]string{labelInstanceType: spec.InstanceType, labelRegion: spec.Region,
@@ -104,8 +104,8 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// save writes what differs between before and m, and nothing when nothing does. Of metadata and spec others are writers
-// too, so there a change in between is a conflict; of the status nobody is.
+// save writes the differences between before and m, if any. Metadata and spec have other writers, so a
+// concurrent change is a conflict; the status has no other writer.
 func (r *machineReconciler) save(ctx context.Context, before, m *machinev1.Machine) error {
 	status := m.Status.DeepCopy()
 	if !equality.Semantic.DeepEqual(before.ObjectMeta, m.ObjectMeta) || !equality.Semantic.DeepEqual(before.Spec, m.Spec) {

@@ -174,8 +174,8 @@ func TestRestartMakesNothingTwice(t *testing.T) {
 	f.newMachine("win")
 	m := f.awaitPhase("win", machinev1.PhaseProvisioned)
 	f.stop()
-	// As if it had been killed after it had asked the cloud, and before it noted that down.
-	before := m.DeepCopy() // A patch, since the Machine may have been written once more meanwhile.
+	// Simulates a kill after the request to the cloud and before the result was recorded.
+	before := m.DeepCopy() // A patch, because the Machine may have been written once more meanwhile.
 	m.Status.Phase, m.Status.Addresses = ptr.To(machinev1.PhaseProvisioning), nil
 	f.must(f.Status().Patch(t.Context(), m, client.MergeFrom(before)))
 	change(f, m, func(m *machinev1.Machine) { m.Spec.ProviderID = nil })

@@ -1,14 +1,16 @@
-// Package machineapi stands in for OpenShift's Machine API: it makes virtual machines for Machines, and Machines for
-// MachineSets, links Machines to their Nodes, and replaces unhealthy ones. It works against a real API server, and a
-// [Cloud] makes the virtual machines.
+// Package machineapi simulates OpenShift's Machine API. It creates virtual machines for Machines, and Machines
+// for MachineSets, links Machines to their Nodes, and replaces unhealthy Machines. It uses a real API server,
+// and a [Cloud] creates the virtual machines.
 //
-// It behaves as the Machine API's documentation says, except:
-//   - Nothing is admitted or defaulted by webhooks: a configuration that they would refuse makes its Machine Failed instead.
-//   - The platforms' configurations are read without their types: image, type, region, zone, the subnet's name and the
-//     Secret of the user data count.
-//   - One controller does what Machine controller, drain controller and nodelink controller do. A drain evicts and looks again later, where
-//     the Machine API's waits up to 20 s for each attempt; control plane nodes are drained without regard to each other.
-//   - The cloud is asked from time to time how a virtual machine is, since no platform tells.
+// It follows the documentation of the Machine API, except:
+//   - There is no admission or defaulting by webhooks: a configuration that the webhooks would refuse makes its
+//     Machine Failed instead.
+//   - Configurations of platforms are read without their types: only image, type, region, zone, the subnet's name and
+//     the Secret of the user data are used.
+//   - One controller combines the Machine controller, drain controller and nodelink controller. A drain evicts and
+//     retries later, whereas the Machine API waits up to 20 s for each attempt. Control plane nodes are drained
+//     independently.
+//   - The state of virtual machines is polled, because platforms send no notifications.
 //   - MachineHealthChecks with a remediationTemplate remediate nothing.
 package machineapi
 
@@ -40,37 +42,37 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Options choose how the Machine API behaves.
+// Options configure the Machine API.
 type Options struct {
-	// Cloud makes the virtual machines. Needed.
+	// Cloud creates the virtual machines. Required.
 	Cloud Cloud
-	// Platform is the platform type of the Infrastructure. Default: what the cluster's Infrastructure says.
+	// Platform is the platform type of the Infrastructure. Default: the type in the cluster's Infrastructure.
 	Platform string
-	// Namespace has the Machines that are looked after. Default: [Namespace].
+	// Namespace is the namespace of the Machines. Default: [Namespace].
 	Namespace string
-	// Clock is for everything that takes time. Default: the real one.
+	// Clock is the clock for all delays and timeouts. Default: the real clock.
 	Clock clock.WithTicker
-	// Logger gets what is done. Default: nothing is logged.
+	// Logger receives the actions. Default: nothing is logged.
 	Logger *slog.Logger
-	// Workers is how many Machines are worked on at once. Default: 10.
+	// Workers is the number of Machines that are reconciled concurrently. Default: 10.
 	Workers int
-	// BareNodes leaves it to others to give Nodes the labels and taints of their Machines, so that a test can tell who
-	// does.
+	// BareNodes disables the copying of labels and taints from Machines to Nodes, so that a test detects
+	// whether another writer sets them.
 	BareNodes bool
 }
 
 const (
 	defaultWorkers = 10
-	// pendingPeriod is the time between two looks at a virtual machine from which news is awaited, settledPeriod at any
-	// other.
+	// pendingPeriod is the interval between reads of a virtual machine while a change is expected,
+	// settledPeriod otherwise.
 	pendingPeriod = 500 * time.Millisecond
 	settledPeriod = 5 * time.Second
-	// retryBase and retryLimit are the waits after the first and after many errors.
+	// retryBase and retryLimit are the minimum and maximum backoff after errors.
 	retryBase, retryLimit = 50 * time.Millisecond, 3 * time.Second
 )
 
-// Run runs the Machine API with an administrator's configuration until ctx is done. An error means that it could not
-// start.
+// Run runs the Machine API with an administrator's configuration until ctx is done. An error means that the
+// start failed.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := run(ctx, config, o); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run the Machine API: %w", err)
@@ -127,7 +129,7 @@ func newManager(restConfig *rest.Config, o Options) (manager.Manager, error) {
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}},
-		// The cluster's Secrets do not belong into the cache.
+		// Secrets of the cluster must not be cached.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
 	})
 }
@@ -143,7 +145,7 @@ func readPlatform(ctx context.Context, live client.Reader) (string, error) {
 	return string(configv1.NonePlatformType), nil
 }
 
-// queues returns the options of a controller whose queue goes by the clock of o.
+// queues returns the options of a controller with a queue that uses the clock of o.
 func (o Options) queues(workers int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,

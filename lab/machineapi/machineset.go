@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// machineSetReconciler keeps as many Machines as a MachineSet wants.
+// machineSetReconciler scales the Machines of a MachineSet to the desired number.
 type machineSetReconciler struct{ base }
 
 func (r *machineSetReconciler) setUp(mgr ctrl.Manager) error {
@@ -38,13 +38,13 @@ func (r *machineSetReconciler) Reconcile(ctx context.Context, request reconcile.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !set.DeletionTimestamp.IsZero() {
-		return reconcile.Result{}, nil // Its Machines are the garbage collector's.
+		return reconcile.Result{}, nil // The garbage collector deletes its Machines.
 	}
 	selector, err := selectorOf(set)
 	if err != nil {
 		return reconcile.Result{}, r.refuse(ctx, set, err.Error())
 	}
-	// The cache may not yet know the Machines of the pass before.
+	// The cache may not contain the Machines of the previous reconcile yet.
 	list := &machinev1.MachineList{}
 	if err := r.live.List(ctx, list, client.InNamespace(set.Namespace),
 		client.MatchingLabelsSelector{Selector: selector}); err != nil {
@@ -68,8 +68,8 @@ func (r *machineSetReconciler) Reconcile(ctx context.Context, request reconcile.
 	return reconcile.Result{RequeueAfter: waiting}, nil
 }
 
-// selectorOf returns a set's selector. One that does not select what the template makes would make Machines without
-// end.
+// selectorOf returns the selector of a set. A selector that does not match the template's labels would cause an
+// endless creation of Machines and is an error.
 func selectorOf(set *machinev1.MachineSet) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *machineSetReconciler) refuse(ctx context.Context, set *machinev1.Machin
 	return r.saveStatus(ctx, before, set)
 }
 
-// claim returns the set's Machines but for those that are being deleted, after it has adopted those that are nobody's.
+// claim returns the set's Machines that are not being deleted, after adopting Machines without owner.
 func (r *machineSetReconciler) claim(ctx context.Context, set *machinev1.MachineSet,
 	all []machinev1.Machine) ([]*machinev1.Machine, error) {
 	var machines []*machinev1.Machine
@@ -120,8 +120,8 @@ func controllerReference(set *machinev1.MachineSet) *metav1.OwnerReference {
 	return metav1.NewControllerRef(set, machinev1.GroupVersion.WithKind("MachineSet"))
 }
 
-// scale makes or deletes the Machines by which the set has too few or too many. Those that are being deleted do not
-// count: they are replaced at once. R-042 R-044
+// scale creates missing Machines or deletes surplus ones. Machines that are being deleted do not count: they
+// are replaced at once. R-042 R-044
 func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.MachineSet,
 	machines []*machinev1.Machine) error {
 	surplus := len(machines) - int(ptr.Deref(set.Spec.Replicas, 1))
@@ -149,8 +149,8 @@ func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.Machine
 	return nil
 }
 
-// isGone asks the API server itself: the cache may still show a set that is gone, while the garbage collector deletes
-// its Machines.
+// isGone reads the set from the API server: the cache may still contain a deleted set while the garbage
+// collector deletes its Machines.
 func (r *machineSetReconciler) isGone(ctx context.Context, set *machinev1.MachineSet) (bool, error) {
 	now := &machinev1.MachineSet{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {
@@ -159,7 +159,8 @@ func (r *machineSetReconciler) isGone(ctx context.Context, set *machinev1.Machin
 	return now.UID != set.UID || !now.DeletionTimestamp.IsZero(), nil
 }
 
-// newMachine is what the template makes; the API server completes the name with five random characters.
+// newMachine returns a Machine from the template; the API server completes the name with five random
+// characters.
 func newMachine(set *machinev1.MachineSet) *machinev1.Machine {
 	template := set.Spec.Template.DeepCopy()
 	return &machinev1.Machine{
@@ -172,7 +173,7 @@ func newMachine(set *machinev1.MachineSet) *machinev1.Machine {
 	}
 }
 
-// setsOf returns the sets for which a change of a Machine matters: its own, and those that may adopt it.
+// setsOf returns the sets affected by a change of a Machine: the owner, or all sets that may adopt the Machine.
 func (r *machineSetReconciler) setsOf(ctx context.Context, object client.Object) []reconcile.Request {
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}}}

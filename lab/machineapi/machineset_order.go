@@ -7,7 +7,7 @@ import (
 	machinev1 "github.com/openshift/api/machine/v1beta1"
 )
 
-// Ranks of Machines when some have to go: the lowest first.
+// Ranks of Machines for a scale-down: the lowest is deleted first.
 const (
 	rankAnnotated = iota
 	rankUnhealthy
@@ -15,10 +15,10 @@ const (
 	rankOther
 )
 
-// deletionOrder returns the order in which a set's Machines go when it is scaled down: those that are annotated, then
-// those that have an error, then those that the policy names. The policy Random takes Machines without a Node before
-// others, since nothing runs on them, and leaves the rest to chance, which is in their names. The Machine API ranks an
-// annotation and an error alike; here the annotation comes first. R-043
+// deletionOrder returns the order in which a set's Machines are deleted at a scale-down: annotated Machines
+// first, then Machines with an error, then by policy. The policy Random deletes Machines without a Node first,
+// because no pod runs there, and then in the order of the random names. The Machine API ranks an annotation and
+// an error alike; here the annotation takes precedence. R-043
 func deletionOrder(machines []*machinev1.Machine, policy machinev1.MachineSetDeletePolicy) []*machinev1.Machine {
 	random := policy != machinev1.NewestMachineSetDeletePolicy && policy != machinev1.OldestMachineSetDeletePolicy
 	return slices.SortedFunc(slices.Values(machines), func(a, b *machinev1.Machine) int {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// report counts the set's Machines, and returns after how long a Node that is ready becomes available; 0 when there is
-// none such.
+// report writes the counts of the set's Machines and returns the time after which a ready Node becomes
+// available; 0 if there is none.
 func (r *machineSetReconciler) report(
 	ctx context.Context, set *machinev1.MachineSet, selector labels.Selector, machines []*machinev1.Machine,
 ) (time.Duration, error) {
@@ -45,7 +45,7 @@ func (r *machineSetReconciler) report(
 	return waiting, r.saveStatus(ctx, before, set)
 }
 
-// availability reports whether a Node is ready, and how long it has to stay ready to be available.
+// availability reports whether a Node is ready, and the remaining time until it counts as available.
 func availability(node *corev1.Node, minReadySeconds int32, now time.Time) (bool, time.Duration) {
 	if node == nil {
 		return false, 0

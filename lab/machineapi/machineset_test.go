@@ -108,7 +108,7 @@ func TestMachineSet(t *testing.T) {
 	}
 	columns(t, f)
 
-	// A deleted Machine is replaced at once, by one of the image that the template now has.
+	// A deleted Machine is replaced at once, with the image in the changed template.
 	change(f, set, func(s *machinev1.MachineSet) { s.Spec.Template.Spec.ProviderSpec = awsSpec("ami-2", "") })
 	var changed machinev1.MachineSet
 	f.must(f.Get(t.Context(), client.ObjectKeyFromObject(set), &changed))
@@ -125,7 +125,7 @@ func TestMachineSet(t *testing.T) {
 		}
 	}
 
-	// kubectl scale, and the annotated Machine goes first, though another one has no Node.
+	// kubectl scale deletes the annotated Machine first, although another Machine has no Node.
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
 	f.must(f.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)))
 	f.awaitMachines(set.Name, 3, machinev1.PhaseProvisioned, machinev1.PhaseRunning)
@@ -144,7 +144,7 @@ func TestMachineSet(t *testing.T) {
 	f.await("the cloud is empty", func(context.Context) (bool, error) { return f.memory.count() == 0, nil })
 }
 
-// columns reads the tables that kubectl get shows.
+// columns checks the tables that kubectl get prints.
 func columns(t *testing.T, f *fixture) {
 	config := rest.CopyConfig(lab.Cluster(t).Config)
 	plain, err := rest.HTTPClientFor(config)
@@ -162,7 +162,7 @@ func columns(t *testing.T, f *fixture) {
 	}
 }
 
-// table returns the head of a table and its first row, but for names with random characters and ages.
+// table returns the header and the first row of a table, without ages and names with random characters.
 func table(t *testing.T, c *http.Client, url string) string {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -260,7 +260,7 @@ func TestMachineSetMinReadySeconds(t *testing.T) {
 	}
 }
 
-// One Machine that cannot be made holds up no other.
+// A Machine that cannot be created must not block other Machines.
 func TestBrokenMachineHoldsUpNobody(t *testing.T) {
 	f := start(t, func(o *Options, _ *fixture) { o.Workers = 1 })
 	f.faults.Fail(Create, "broken-*", errors.New("out of capacity"))

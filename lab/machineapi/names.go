@@ -5,7 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Namespace is where OpenShift has its Machines.
+// Namespace is the namespace of Machines in OpenShift.
 const Namespace = "openshift-machine-api"
 
 const (
@@ -15,11 +15,11 @@ const (
 	labelZone         = "machine.openshift.io/zone"
 
 	annotationInstanceState = "machine.openshift.io/instance-state"
-	// annotationMachine is on the Node and says whose it is.
+	// annotationMachine on a Node contains the name of its Machine.
 	annotationMachine = "machine.openshift.io/machine"
-	// annotationExcludeDraining lets a Machine go without its node being drained, whatever its value.
+	// annotationExcludeDraining disables the drain before a Machine is deleted, with any value.
 	annotationExcludeDraining = "machine.openshift.io/exclude-node-draining"
-	// Both name a Machine that is to go first when its set is scaled down, with any value but an empty one. R-043
+	// Both mark a Machine that is deleted first at a scale-down, with any value except an empty one. R-043
 	annotationDelete    = "machine.openshift.io/delete-machine"
 	annotationDeleteOld = "machine.openshift.io/cluster-api-delete-machine"
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// join makes the Node of a Machine, as its kubelet and the cloud's controller would.
+// join creates the Node of a Machine, as the kubelet and the cloud controller would.
 func (f *fixture) join(m *machinev1.Machine, ready corev1.ConditionStatus) *corev1.Node {
 	f.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-" + m.Name}}
@@ -28,7 +28,7 @@ func (f *fixture) join(m *machinev1.Machine, ready corev1.ConditionStatus) *core
 	f.must(f.Create(f.t.Context(), node))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	name := node.Name // The test goes on with node, and reads it anew.
+	name := node.Name // The test continues to use node and reads it again.
 	go func() { f.beat(ctx, name); close(ended) }()
 	f.t.Cleanup(func() {
 		cancel()
@@ -38,7 +38,7 @@ func (f *fixture) join(m *machinev1.Machine, ready corev1.ConditionStatus) *core
 	return node
 }
 
-// beat renews the Node's lease, without which the cluster takes it for unreachable after a while.
+// beat renews the Node's lease. Without renewals, the Node becomes unreachable after a while.
 func (f *fixture) beat(ctx context.Context, name string) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: corev1.NamespaceNodeLease}}
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &name, ptr.To[int32](40)
@@ -65,7 +65,7 @@ func (f *fixture) updateLease(ctx context.Context, lease *coordinationv1.Lease) 
 	return client.IgnoreNotFound(f.Update(ctx, lease))
 }
 
-// report changes whether a Node is ready.
+// report sets the Ready condition of a Node.
 func (f *fixture) report(node *corev1.Node, ready corev1.ConditionStatus) {
 	f.t.Helper()
 	f.await("report that "+node.Name+" is "+string(ready), func(ctx context.Context) (bool, error) {

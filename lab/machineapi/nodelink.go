@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// findNode returns the Node of a Machine: the one with its provider ID, else the one with its internal address. Two
-// with the same are an error.
+// findNode returns the Node of a Machine: the Node with the same provider ID, otherwise the Node with the same
+// internal address. Several matches are an error.
 func (r *machineReconciler) findNode(ctx context.Context, m *machinev1.Machine) (*corev1.Node, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.List(ctx, nodes); err != nil {
@@ -48,8 +48,8 @@ func sameAddress(m *machinev1.Machine, node *corev1.Node) bool {
 	})
 }
 
-// dress gives a Node what its Machine's spec has for it. What others put on the Node stays, and what it loses it gets
-// again.
+// dress copies labels and taints from the Machine to its Node, and sets annotationMachine. Values of other
+// writers are kept, and removed values are restored.
 func (r *machineReconciler) dress(ctx context.Context, m *machinev1.Machine, node *corev1.Node) error {
 	after := node.DeepCopy()
 	after.Annotations = merged(after.Annotations, map[string]string{annotationMachine: m.Namespace + "/" + m.Name})
@@ -64,12 +64,12 @@ func (r *machineReconciler) dress(ctx context.Context, m *machinev1.Machine, nod
 	if equality.Semantic.DeepEqual(node, after) {
 		return nil
 	}
-	// Others write taints, too, and a list is written as a whole.
+	// Other clients also write taints, and a list is replaced completely.
 	err := r.Patch(ctx, after, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
 	return client.IgnoreNotFound(err)
 }
 
-// machinesOf returns the Machines for which a change of a Node matters.
+// machinesOf returns the Machines affected by a change of a Node.
 func (r *machineReconciler) machinesOf(ctx context.Context, object client.Object) []reconcile.Request {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -81,7 +81,7 @@ func (r *machineReconciler) machinesOf(ctx context.Context, object client.Object
 	})
 }
 
-// requests returns the requests of the Machines that matter.
+// requests returns requests for the matching Machines.
 func (r *machineReconciler) requests(ctx context.Context, matter func(*machinev1.Machine) bool) []reconcile.Request {
 	machines, err := r.machines(ctx)
 	if err != nil {

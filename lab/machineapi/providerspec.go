@@ -10,17 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// providerSpec is what the platforms' configurations have in common.
+// providerSpec contains the common fields of the platforms' configurations.
 type providerSpec struct {
 	Image, InstanceType, Region, Zone, Subnet string
 	// Group is the resource group on Azure and the project on GCP.
 	Group string
-	// UserDataSecret is a name in the Machine's namespace, "" for none.
+	// UserDataSecret is the name of a Secret in the Machine's namespace, "" for none.
 	UserDataSecret string
 }
 
-// readProviderSpec reads the platforms' fields without their types, and what it does not know it leaves alone. An error
-// means that no virtual machine can be made from it. A platform without a cloud takes every form.
+// readProviderSpec reads the platforms' fields without their types and ignores unknown fields. An error means
+// that no virtual machine can be created. A platform without a cloud accepts every form.
 func readProviderSpec(platform string, raw *runtime.RawExtension) (providerSpec, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return providerSpec{}, errors.New("spec.providerSpec.value is missing")
@@ -57,7 +57,7 @@ func readProviderSpec(platform string, raw *runtime.RawExtension) (providerSpec,
 	spec.Region = cmp.Or(at("placement", "region"), at("region"), at("location"))
 	spec.Zone = cmp.Or(at("placement", "availabilityZone"), at("zone"))
 	if platform == "AWS" && spec.Zone == "" {
-		spec.Zone = spec.Region + "a" // A region alone leaves the choice to AWS.
+		spec.Zone = spec.Region + "a" // With a region only, AWS selects the zone.
 	}
 	spec.Subnet = at("subnet", "filters", "0", "values", "0")
 	spec.Group = cmp.Or(at("resourceGroup"), at("projectID"))
@@ -88,7 +88,7 @@ func imageField(platform string) string {
 	}
 }
 
-// text returns the string at the path, "" when there is none. A number in the path is an index.
+// text returns the string at the path, "" if it does not exist. A number in the path is an index.
 func text(value any, path ...string) string {
 	for _, step := range path {
 		switch container := value.(type) {

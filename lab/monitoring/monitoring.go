@@ -1,7 +1,8 @@
-// Package monitoring gives a lab the monitoring of an OpenShift cluster: the identity and the files that the
-// cluster-monitoring-operator gives to Prometheus, and two processes: lab-prometheus-operator, of the module
-// lab/prometheusoperator, makes the configuration, and lab-prometheus, of the module lab/prometheus, is the real
-// Prometheus. It makes nothing that is the product's.
+// Package monitoring adds the monitoring of an OpenShift cluster to a lab. It creates the identity and the
+// files that the cluster-monitoring-operator provides to Prometheus, and starts two processes:
+// lab-prometheus-operator, of the module lab/prometheusoperator, generates the configuration, and
+// lab-prometheus, of the module lab/prometheus, is the real Prometheus. The package creates no objects of the
+// product.
 package monitoring
 
 import (
@@ -20,42 +21,43 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Programs are those that run, as hack/build names them.
+// Programs are the names of the programs, as in hack/build.
 var Programs = [...]string{"lab-prometheus", "lab-prometheus-operator"}
 
 const (
-	// namespace and account belong to OpenShift's Prometheus.
+	// namespace and account are the namespace and the ServiceAccount of Prometheus in OpenShift.
 	namespace = "openshift-monitoring"
 	account   = "prometheus-k8s"
-	// configFile is where the pod of Prometheus has its configuration.
+	// configFile is the path of the configuration in the pod of Prometheus.
 	configFile = "/etc/prometheus/config_out/prometheus.env.yaml"
 )
 
 // Options configure the monitoring.
 type Options struct {
-	// Programs is the folder with the programs.
+	// Programs is the directory of the programs.
 	Programs string
-	// Dir is where all files are. It stays.
+	// Dir is the directory of all files. It is kept.
 	Dir string
-	// Listener takes requests of users. Default: a free port of the loopback address.
+	// Listener accepts requests of users. Default: a free port of the loopback address.
 	Listener *net.TCPListener
-	// Interval is how often Prometheus scrapes and evaluates. Zero: as the ServiceMonitors say, and OpenShift does.
+	// Interval is the scrape and evaluation interval of Prometheus. Zero: the intervals of the ServiceMonitors
+	// and of OpenShift.
 	Interval time.Duration
 }
 
-// Monitoring is a Prometheus that runs.
+// Monitoring is a running Prometheus.
 type Monitoring struct {
-	// URL is where users reach Prometheus' API and the page with the dashboards.
+	// URL is the URL of the Prometheus API and the page with the dashboards.
 	URL string
 
 	processes []*process.Process
 	done      chan struct{}
 	ending    sync.Once
-	first     *process.Process // that has ended, once done is closed
+	first     *process.Process // the process that ended first, once done is closed
 }
 
-// Start starts the monitoring of a rig, which must have the service CA. It returns once the API is served; targets are
-// scraped as soon as the operator has made its objects.
+// Start starts the monitoring of a rig, which must have the service CA. Start returns when the API is
+// available. Targets are scraped as soon as the operator has created its objects.
 func Start(ctx context.Context, r *rig.Rig, o Options) (*Monitoring, error) {
 	m := &Monitoring{done: make(chan struct{})}
 	if err := m.start(ctx, r, o); err != nil {
@@ -100,7 +102,6 @@ func (m *Monitoring) start(ctx context.Context, r *rig.Rig, o Options) (err erro
 	})
 }
 
-// run starts a program.
 func (m *Monitoring) run(o Options, name string, args []string, listener *net.TCPListener) (*process.Process, error) {
 	command := exec.Command(filepath.Join(o.Programs, name), args...)
 	if listener != nil {
@@ -124,13 +125,13 @@ func (m *Monitoring) run(o Options, name string, args []string, listener *net.TC
 	return p, nil
 }
 
-// Done is closed when one of the processes has ended.
+// Done returns a channel that is closed when the first process has ended.
 func (m *Monitoring) Done() <-chan struct{} { return m.done }
 
-// Failure says which process has ended, and how, when Done is closed.
+// Failure returns which process has ended and why, after Done is closed.
 func (m *Monitoring) Failure() error { return m.first.Failure() }
 
-// Logs are the files with what the processes write.
+// Logs returns the paths of the log files of the processes.
 func (m *Monitoring) Logs() (paths []string) {
 	for _, p := range m.processes {
 		paths = append(paths, p.Log())
@@ -141,6 +142,6 @@ func (m *Monitoring) Logs() (paths []string) {
 // Stop ends the processes.
 func (m *Monitoring) Stop() {
 	for _, p := range m.processes {
-		p.Kill() // nobody reads the samples again
+		p.Kill() // the samples are not used again
 	}
 }

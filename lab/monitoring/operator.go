@@ -17,15 +17,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Of the Service in deploy/metrics.yaml, and of its certificate.
+// Names in the Service in deploy/metrics.yaml, and of its certificate.
 const (
 	operatorService = "windows-machine-config-operator-metrics"
 	operatorSecret  = operatorService + "-tls"
 	metricsPort     = "metrics"
 )
 
-// OperatorTarget makes an operator that runs in no pod a target of Prometheus: what its pod would have mounted as
-// /metrics-tls is written to dir, and the Service gets the address at which its metrics are served.
+// OperatorTarget makes an operator without a pod a target of Prometheus. It writes the files that the pod would
+// mount as /metrics-tls to dir, and adds the address of the operator's metrics to the Service.
 func OperatorTarget(ctx context.Context, r *rig.Rig, address, dir string) error {
 	secret := &corev1.Secret{}
 	err := r.WaitFor(ctx, "the certificate of the operator's metrics", &corev1.Secret{},
@@ -54,7 +54,8 @@ func OperatorTarget(ctx context.Context, r *rig.Rig, address, dir string) error 
 	return nil
 }
 
-// operatorSlice is what the EndpointSlice controller would make of the operator's pod.
+// operatorSlice returns the EndpointSlice that the EndpointSlice controller would create for the operator's
+// pod.
 func operatorSlice(namespace, address string) (*discoveryv1.EndpointSlice, error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {

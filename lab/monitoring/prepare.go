@@ -38,12 +38,13 @@ const (
 
 	managed     = "openshift-config-managed"
 	kubeletsKey = "ca-bundle.crt"
-	// servingName is what the serving certificates of kubelets are verified with, and clientsName their clients'.
+	// servingName is the bundle that verifies serving certificates of kubelets, clientsName the bundle that
+	// verifies clients of kubelets.
 	servingName = "kubelet-serving-ca"
 	clientsName = "kube-apiserver-client-ca"
 )
 
-// prepare makes the objects, and writes the files of Prometheus' pod below root.
+// prepare creates the objects, and writes the files of Prometheus' pod below root.
 func prepare(ctx context.Context, r *rig.Rig, root string) error {
 	objects, err := decode(manifests)
 	if err != nil {
@@ -115,7 +116,7 @@ func serviceCA(ctx context.Context, r *rig.Rig) (bundle []byte, err error) {
 	return bundle, err
 }
 
-// authorities returns a bundle that concerns kubelets.
+// authorities returns a CA bundle related to kubelets.
 func authorities(ctx context.Context, r *rig.Rig, name string) (string, error) {
 	m := &corev1.ConfigMap{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: managed, Name: name}, m); err != nil {
@@ -124,8 +125,8 @@ func authorities(ctx context.Context, r *rig.Rig, name string) (string, error) {
 	return m.Data[kubeletsKey], nil
 }
 
-// admitToKubelets has kubelets know the authority of Prometheus' certificate, as those of OpenShift do. They still ask
-// the API server what it may get.
+// admitToKubelets adds the authority of Prometheus' certificate to the client CAs of kubelets, as in OpenShift.
+// The kubelets still authorize requests with the API server.
 func admitToKubelets(ctx context.Context, r *rig.Rig) error {
 	signer, err := r.Cluster().CSRSigner()
 	if err != nil {
@@ -140,7 +141,7 @@ func admitToKubelets(ctx context.Context, r *rig.Rig) error {
 	return err
 }
 
-// clientCertificate requests the certificate with which Prometheus shows itself to what it scrapes, as the
+// clientCertificate requests the client certificate of Prometheus for scraping, as the
 // cluster-monitoring-operator does.
 func clientCertificate(ctx context.Context, r *rig.Rig) (certificate, key []byte, err error) {
 	clients, err := kubernetes.NewForConfig(r.Config)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// settings are what may forbid namespaces to users, with the value that does, and the remedy.
+// settings are the kernel settings that may forbid user namespaces, with the forbidding value and the remedy.
 var settings = []struct {
 	path, forbids, remedy string
 }{
@@ -18,11 +18,11 @@ var settings = []struct {
 		"sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
 }
 
-// forbidding returns the remedy for each setting of this machine that forbids user namespaces.
+// forbidding returns a remedy for each setting of this machine that forbids user namespaces.
 func forbidding(read func(path string) ([]byte, error)) []string {
 	var remedies []string
 	for _, setting := range settings {
-		// A setting that is not there forbids nothing.
+		// A missing setting forbids nothing.
 		if value, err := read(setting.path); err == nil && strings.TrimSpace(string(value)) == setting.forbids {
 			name := strings.ReplaceAll(strings.TrimPrefix(setting.path, "/proc/sys/"), "/", ".")
 			remedies = append(remedies, fmt.Sprintf("%s is %s: run `%s`", name, setting.forbids, setting.remedy))
@@ -31,7 +31,7 @@ func forbidding(read func(path string) ([]byte, error)) []string {
 	return remedies
 }
 
-// explainStart says why the process could not be started in namespaces.
+// explainStart returns the reason why the process could not start in namespaces.
 func explainStart(err error, read func(path string) ([]byte, error)) error {
 	switch {
 	case errors.Is(err, syscall.EINVAL):
@@ -44,7 +44,7 @@ func explainStart(err error, read func(path string) ([]byte, error)) error {
 	return fmt.Errorf("start the program in a namespace: %w", err)
 }
 
-// explainForbidden names the setting that stands in the way, as far as it can be told.
+// explainForbidden adds the setting that forbids namespaces, as far as it can be detected.
 func explainForbidden(err error, read func(path string) ([]byte, error)) error {
 	if remedies := forbidding(read); len(remedies) > 0 {
 		return fmt.Errorf("%w; %s; or run as root", err, strings.Join(remedies, "; "))

@@ -19,20 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Environment describes the inside to the program.
+// Environment is the environment of the program inside the namespaces.
 type Environment struct {
-	// Dir is an empty directory that is removed at the end, also when the program does not end well.
+	// Dir is an empty directory that is removed at the end, also after a failure of the program.
 	Dir string
 	// Files are the files of Config.Files.
 	Files []*os.File
 }
 
-// errOutside is why the context of the inside ends.
+// errOutside is the reason why the context of the inside ends.
 var errOutside = errors.New("the program outside of the namespace has ended, or asked for the end")
 
-// Enter sets up the inside and reports the result to the outside, so that a failure needs no other report. The context
-// ends with the program outside, or when Stop is called there; the process exits Config.Grace later, if it still lives,
-// and all other processes inside end with it.
+// Enter sets up the inside and reports the result to the outside, so that a failure needs no further report.
+// The context ends with the program outside, or when Stop is called there. If the process is still running
+// after Config.Grace, it exits, and all other processes inside end with it.
 func Enter(parent context.Context) (context.Context, *Environment, error) {
 	config, err := decode(os.Getenv(variable))
 	if err == nil {
@@ -51,7 +51,7 @@ func Enter(parent context.Context) (context.Context, *Environment, error) {
 	return ctx, environment, nil
 }
 
-// report tells the outside of a failure of the setup, or that there was none.
+// report reports a failure of the setup, or success, to the outside.
 func report(failure error) error {
 	file := os.NewFile(reportFD, "report")
 	defer file.Close()
@@ -65,10 +65,10 @@ func report(failure error) error {
 	return errors.Join(failure, json.NewEncoder(file).Encode(message))
 }
 
-// watchOutside ends the inside with the outside, also when that was killed.
+// watchOutside ends the inside with the outside, even after a kill.
 func (i inherited) watchOutside(cancel context.CancelCauseFunc) {
 	lifeline := os.NewFile(lifelineFD, "lifeline")
-	_, _ = io.Copy(io.Discard, lifeline) // Nothing is ever written: this ends with the outside.
+	_, _ = io.Copy(io.Discard, lifeline) // Nothing is ever written: this returns when the outside ends.
 	cancel(errOutside)
 	time.Sleep(i.Grace)
 	_ = os.RemoveAll(i.Dir)
@@ -76,7 +76,7 @@ func (i inherited) watchOutside(cancel context.CancelCauseFunc) {
 }
 
 func (i inherited) setUp() error {
-	if err := os.Unsetenv(variable); err != nil { // Children do not learn that they are the inside.
+	if err := os.Unsetenv(variable); err != nil { // Children must not detect that they run inside.
 		return err
 	}
 	syscall.CloseOnExec(lifelineFD)
@@ -89,12 +89,12 @@ func (i inherited) setUp() error {
 			return fmt.Errorf("set the host name: %w", err)
 		}
 	}
-	// What is mounted here is not seen outside.
+	// Mounts in this namespace are not visible outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make all mounts private: %w", err)
 	}
-	// Without it, /proc/<pid> tells of other processes. Where the machine is a container this may be forbidden; nothing
-	// depends on it.
+	// Without this mount, /proc/<pid> shows other processes. If the machine is a container, the mount may be
+	// forbidden; nothing depends on it.
 	_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	for path, content := range map[string]string{
 		"/etc/hosts":       hostsFile(i.Names),
@@ -107,7 +107,7 @@ func (i inherited) setUp() error {
 	return nil
 }
 
-// cover shows another content in the place of a file.
+// cover mounts other content over a file.
 func (i inherited) cover(path, content string) error {
 	file := filepath.Join(i.Dir, "etc", filepath.Base(path))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -118,7 +118,7 @@ func (i inherited) cover(path, content string) error {
 	}
 	err := unix.Mount(file, path, "", unix.MS_BIND, "")
 	if path == "/etc/resolv.conf" && errors.Is(err, fs.ErrNotExist) {
-		return nil // Without the file, 127.0.0.1 is asked all the same.
+		return nil // Without the file, 127.0.0.1 is the name server anyway.
 	}
 	if err != nil {
 		return fmt.Errorf("mount over %s: %w", path, err)
@@ -126,7 +126,7 @@ func (i inherited) cover(path, content string) error {
 	return nil
 }
 
-// hostsFile gives each address one line.
+// hostsFile returns a hosts file with one line per name.
 func hostsFile(names map[string]netip.Addr) string {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n::1 localhost\n")

@@ -9,24 +9,25 @@ import (
 	"syscall"
 )
 
-// ExitError is an exit code whose reason was printed already.
+// ExitError is an exit code with a reason that was already printed.
 type ExitError int
 
 func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Main runs the inside in namespaces and returns the exit code: what a main function calls. An interrupt asks the
-// inside to end. A second one kills it.
+// Main runs the inside in namespaces and returns the exit code for a main function. An interrupt requests the
+// end of the inside. A second interrupt kills the inside.
 func Main(config Config, inside func(context.Context, *Environment) (exitCode int)) (exitCode int, err error) {
 	if Inside() {
 		ctx, environment, err := Enter(context.Background())
 		if err != nil {
-			return 1, nil // The outside says why.
+			return 1, nil // The outside reports the reason.
 		}
 		code := inside(ctx, environment)
-		// The outside does this as well, unless it was killed.
+		// The outside also removes the directory, unless it was killed.
 		return code, os.RemoveAll(environment.Dir)
 	}
-	// From before the inside begins: an interrupt meanwhile would end the outside alone, and leave its directory.
+	// Signals are caught before the inside starts: an interrupt meanwhile would end only the outside and leave
+	// its directory.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -45,7 +46,7 @@ func Main(config Config, inside func(context.Context, *Environment) (exitCode in
 	return process.Wait(ctx)
 }
 
-// RunTests runs tests inside. Where no namespaces can be made it says so and runs none.
+// RunTests runs tests inside. If the machine forbids namespaces, it prints the reason and skips the tests.
 func RunTests(config Config, run func() int) (exitCode int) {
 	code, err := Main(config, func(context.Context, *Environment) int { return run() })
 	switch {

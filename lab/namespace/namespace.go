@@ -1,10 +1,10 @@
-// Package namespace runs the present program again in its own Linux namespaces, without root: with its own addresses,
-// ports and names, and with processes that all end with it.
+// Package namespace runs the current program again in new Linux namespaces, without root: with separate
+// addresses, ports and names, and with processes that all end with the program.
 //
-// Inside, the program is process 1 and may do what root may: its network has the loopback interface with the addresses
-// that were asked for, on which any port can be listened to; /etc/hosts holds the names that were asked for, and no DNS
-// server answers. Files that are passed in keep their nature: a listening socket from outside still accepts connections
-// from outside.
+// Inside, the program is process 1 with the rights of root. The network has the loopback interface with the
+// requested addresses, and the program may listen on any port. /etc/hosts contains the requested names, and
+// there is no DNS server. Passed files keep their properties: a listening socket from outside still accepts
+// connections from outside.
 package namespace
 
 import (
@@ -16,49 +16,49 @@ import (
 	"time"
 )
 
-// Config describes the inside.
+// Config configures the inside.
 type Config struct {
 	// Addresses are IPv4 addresses on the loopback interface, besides 127.0.0.1.
 	Addresses []netip.Addr `json:"addresses"`
-	// Names are the addresses of names, for /etc/hosts.
+	// Names maps names to addresses, for /etc/hosts.
 	Names map[string]netip.Addr `json:"names"`
-	// HostName is what the machine calls itself inside.
+	// HostName is the host name inside.
 	HostName string `json:"hostName"`
-	// Grace is how long the inside may take to end after it was asked to. Zero: 10 seconds.
+	// Grace is the time for the inside to end after a stop request. Zero: 10 seconds.
 	Grace time.Duration `json:"grace"`
-	// Files are handed in. They stay the caller's to close.
+	// Files are passed to the inside. The caller closes them.
 	Files []*os.File `json:"-"`
 	// Environ is added to the environment, as "NAME=value".
 	Environ []string `json:"-"`
 }
 
-// variable carries the configuration into the namespaces; that it is set says that this is the inside.
+// variable passes the configuration into the namespaces; the variable is only set inside.
 const variable = "WMCO_LAB_NAMESPACE"
 
 // The inherited files, after the standard three.
 const (
-	lifelineFD = 3 + iota // is at its end when the outside has ended or asks for the end
-	reportFD              // takes a failure of the setup, or nothing
+	lifelineFD = 3 + iota // reaches EOF when the outside has ended or calls Stop
+	reportFD              // receives a failure of the setup, or nothing
 	firstFileFD
 )
 
 const defaultGrace = 10 * time.Second
 
-// ErrUnavailable says that this machine does not let the program make namespaces. The error around it names the
-// setting.
+// ErrUnavailable means that this machine does not allow the program to create namespaces. The wrapping error
+// names the setting.
 var ErrUnavailable = errors.New("this machine lets this user make no namespaces")
 
-// inherited is what the inside needs to know.
+// inherited is the configuration for the inside.
 type inherited struct {
 	Config
 	Dir   string `json:"dir"`
 	Files int    `json:"files"`
 }
 
-// setupFailure is what the inside reports when it cannot be set up.
+// setupFailure is the report of a failed setup inside.
 type setupFailure struct {
 	Message string `json:"message"`
-	// Forbidden is set when the machine forbids it.
+	// Forbidden is true if the machine forbids the setup.
 	Forbidden bool `json:"forbidden"`
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// roleVariable makes the test binary play another part than that of the tests.
+	// roleVariable selects another role of the test binary than running the tests.
 	roleVariable = "NAMESPACE_TEST_ROLE"
 	roleNested   = "nested"
 	roleSleeper  = "sleeper"
@@ -70,7 +70,7 @@ func testMain(m *testing.M) int {
 	return code
 }
 
-// greet connects from outside, again and again: the tests may run more than once.
+// greet connects from outside repeatedly, because the tests may run more than once.
 func greet(address string) {
 	for {
 		conn, err := net.Dial("tcp", address)
@@ -79,18 +79,17 @@ func greet(address string) {
 			return
 		}
 		_, _ = io.WriteString(conn, "hello from outside\n")
-		_, _ = io.Copy(io.Discard, conn) // until the other side closes it
+		_, _ = io.Copy(io.Discard, conn) // until the other side closes the connection
 		_ = conn.Close()
 	}
 }
 
-// playNested returns a program that goes into namespaces, starts a process there that never ends, and waits for its own
-// end.
+// playNested enters namespaces, starts a process there that never ends, and waits for its own end.
 func playNested() int {
 	code, err := Main(Config{Grace: 30 * time.Second}, func(ctx context.Context, e *Environment) int {
 		sleeper := exec.Command(os.Args[0])
 		sleeper.Env = append(os.Environ(), roleVariable+"="+roleSleeper)
-		sleeper.Stdout = os.Stdout // Keeps the pipe open for as long as it lives.
+		sleeper.Stdout = os.Stdout // Keeps the pipe open as long as the process lives.
 		if err := sleeper.Start(); err != nil {
 			fmt.Println(err)
 			return 1
@@ -197,7 +196,7 @@ func TestEnd(t *testing.T) {
 			if err := nested.Process.Signal(test.signal); err != nil {
 				t.Fatal(err)
 			}
-			// The pipe is at its end when nobody inside holds it any more.
+			// The pipe reaches EOF when no process inside has it open.
 			if rest, err := io.ReadAll(reader); err != nil || len(rest) > 0 {
 				t.Errorf("then came %q, %v", rest, err)
 			}

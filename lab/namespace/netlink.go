@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// addAddresses brings the loopback interface up and gives it the addresses, each for itself alone. It speaks rtnetlink:
-// a program to call, such as ip, may not be there.
+// addAddresses sets the loopback interface up and adds the addresses with the full prefix length. It uses
+// rtnetlink, because programs such as ip may be missing.
 func addAddresses(addresses []netip.Addr) error {
 	loopback, err := net.InterfaceByName("lo")
 	if err != nil {
@@ -42,7 +42,7 @@ func addAddresses(addresses []netip.Addr) error {
 	return nil
 }
 
-// request sends one message and waits until the kernel has done it.
+// request sends one message and waits for the kernel's acknowledgement.
 func request(socket int, kind uint16, flags uint16, body []byte) error {
 	message := append(encode(unix.NlMsghdr{
 		Len: uint32(unix.SizeofNlMsghdr + len(body)), Type: kind, Flags: flags | unix.NLM_F_REQUEST | unix.NLM_F_ACK,
@@ -73,12 +73,12 @@ func request(socket int, kind uint16, flags uint16, body []byte) error {
 	return nil
 }
 
-// attribute encodes an attribute whose value has a multiple of 4 bytes.
+// attribute encodes an attribute with a value length that is a multiple of 4 bytes.
 func attribute(kind uint16, value []byte) []byte {
 	return append(encode(unix.RtAttr{Len: uint16(unix.SizeofRtAttr + len(value)), Type: kind}), value...)
 }
 
-// encode gives the bytes of a structure of the kernel.
+// encode returns the bytes of a kernel structure.
 func encode[T unix.NlMsghdr | unix.IfInfomsg | unix.IfAddrmsg | unix.RtAttr](v T) []byte {
 	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v)))
 }

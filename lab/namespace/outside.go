@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Process is the program inside, as seen from outside.
+// Process is the outside's handle of the program inside.
 type Process struct {
 	command  *exec.Cmd
 	dir      string
@@ -23,13 +23,14 @@ type Process struct {
 	release  sync.Once
 }
 
-// Start runs the present program again with the same arguments and standard files, and returns when its namespaces are
-// set up. The program must call Enter early. An error that matches ErrUnavailable names what the machine forbids.
+// Start runs the current program again with the same arguments and standard files, and returns when its
+// namespaces are set up. The program must call Enter early. An error that matches ErrUnavailable names the
+// forbidden feature.
 func Start(config Config) (*Process, error) {
 	if config.Grace == 0 {
 		config.Grace = defaultGrace
 	}
-	// Root needs no user namespace, and has the right to the others also where users have not.
+	// Root needs no user namespace, and may create other namespaces even if users may not.
 	if os.Geteuid() == 0 {
 		p, err := start(config, false)
 		if !errors.Is(err, syscall.EPERM) {
@@ -71,7 +72,7 @@ func readReport(report io.Reader) error {
 	return fmt.Errorf("set up the lab's namespace: %s", failure.Message)
 }
 
-// launch starts the process; report is at its end when the inside is set up.
+// launch starts the process; report reaches EOF when the inside is set up.
 func (p *Process) launch(config Config, userNamespace bool) (report *os.File, err error) {
 	environment, err := inherited{Config: config, Dir: p.dir, Files: len(config.Files)}.encode()
 	if err != nil {
@@ -104,8 +105,8 @@ func (p *Process) launch(config Config, userNamespace bool) (report *os.File, er
 	return report, nil
 }
 
-// attributes put the process into namespaces, and into a process group of its own: an interrupt from the terminal is
-// for the outside, which asks the inside to end.
+// attributes puts the process into new namespaces and a new process group: only the outside receives an
+// interrupt from the terminal, and then stops the inside.
 func attributes(userNamespace bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{
 		Setpgid:    true,
@@ -119,7 +120,7 @@ func attributes(userNamespace bool) *syscall.SysProcAttr {
 	return a
 }
 
-// withoutProxies leaves out what would lead clients to a proxy that is not there.
+// withoutProxies removes variables that direct clients to an unreachable proxy.
 func withoutProxies(environ []string) []string {
 	var kept []string
 	for _, entry := range environ {
@@ -133,18 +134,18 @@ func withoutProxies(environ []string) []string {
 	return kept
 }
 
-// Stop asks the inside to end. It does not wait.
+// Stop requests the end of the inside and does not wait.
 func (p *Process) Stop() {
 	p.release.Do(func() { _ = p.lifeline.Close() })
 }
 
-// Kill ends the inside, and all its processes with it, at once.
+// Kill kills the inside with all its processes.
 func (p *Process) Kill() {
-	_ = p.command.Process.Kill() // fails only when it has ended
+	_ = p.command.Process.Kill() // fails only after the end
 }
 
-// Wait waits for the end, removes the directory of the inside and returns the exit code. When ctx is done it asks the
-// inside to end, and kills it when that takes longer than Config.Grace.
+// Wait waits for the end, removes the directory of the inside and returns the exit code. When ctx is done, Wait
+// requests the end of the inside, and kills the inside after Config.Grace.
 func (p *Process) Wait(ctx context.Context) (exitCode int, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.command.Wait() }()
@@ -152,7 +153,7 @@ func (p *Process) Wait(ctx context.Context) (exitCode int, err error) {
 	case err = <-ended:
 	case <-ctx.Done():
 		p.Stop()
-		// The inside ends itself after the grace; this is for one that cannot.
+		// The inside exits by itself after the grace period; this handles an inside that cannot.
 		kill := time.AfterFunc(p.grace+time.Second, p.Kill)
 		err = <-ended
 		kill.Stop()

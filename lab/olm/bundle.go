@@ -1,5 +1,5 @@
-// Package olm plays the Operator Lifecycle Manager: it installs, upgrades and removes what bundles hold, by rules that
-// are OLM's as far as its documents go. No OLM runs here.
+// Package olm simulates the Operator Lifecycle Manager: it installs, upgrades and removes the contents of
+// bundles by OLM's documented rules. No real OLM runs here.
 package olm
 
 import (
@@ -22,19 +22,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Bundle holds the manifests of a release.
+// Bundle contains the manifests of a release.
 type Bundle struct {
-	// Version says what OLM makes, and with which rights.
+	// Version specifies the objects that OLM creates, and their rights.
 	Version *v1alpha1.ClusterServiceVersion
 
-	clusterWide, namespaced []*unstructured.Unstructured // besides it
+	clusterWide, namespaced []*unstructured.Unstructured // all other objects
 }
 
-// namespacedKinds are kinds in a bundle that OLM puts into the operator's namespace, with the ClusterServiceVersion as
-// their owner.
+// namespacedKinds are the kinds in a bundle that OLM creates in the operator's namespace, owned by the
+// ClusterServiceVersion.
 var namespacedKinds = map[string]bool{"Service": true, "Role": true, "RoleBinding": true, "ServiceAccount": true}
 
-// Read reads the folder with a bundle's manifests.
+// Read reads the directory with a bundle's manifests.
 func Read(manifests string) (*Bundle, error) {
 	paths, err := filepath.Glob(filepath.Join(manifests, "*.yaml"))
 	if err != nil {
@@ -73,7 +73,7 @@ func (b *Bundle) read(path string) error {
 	return nil
 }
 
-// Definitions returns the definitions of OLM's kinds that an operator itself never sees.
+// Definitions returns the definitions of OLM kinds that the operator never accesses.
 func Definitions() ([]*unstructured.Unstructured, error) {
 	list := &objectList{}
 	for _, definition := range []client.Object{crds.ClusterServiceVersion(), crds.InstallPlan(), crds.CatalogSource()} {
@@ -82,7 +82,7 @@ func Definitions() ([]*unstructured.Unstructured, error) {
 	return list.objects, errors.Join(list.errs...)
 }
 
-// As returns the bundle as that of another release, which replaces this one.
+// As returns the bundle as another release that replaces this release.
 func (b *Bundle) As(version string) (*Bundle, error) {
 	parsed, err := semver.Parse(version)
 	if err != nil {
@@ -96,7 +96,7 @@ func (b *Bundle) As(version string) (*Bundle, error) {
 	return &next, nil
 }
 
-// ClusterServiceVersion returns the one that OLM makes in a namespace.
+// ClusterServiceVersion returns the ClusterServiceVersion that OLM creates in a namespace.
 func (b *Bundle) ClusterServiceVersion(namespace string) (*unstructured.Unstructured, error) {
 	object, err := plain(b.Version, "operators.coreos.com/v1alpha1", "ClusterServiceVersion")
 	if err == nil {
@@ -105,12 +105,12 @@ func (b *Bundle) ClusterServiceVersion(namespace string) (*unstructured.Unstruct
 	return object, err
 }
 
-// ClusterWide returns the bundle's objects that OLM leaves when the operator is uninstalled: definitions, and the
-// rights of the nodes' programs.
+// ClusterWide returns the bundle's objects that OLM keeps when the operator is uninstalled: definitions, and
+// the rights of the programs on nodes.
 func (b *Bundle) ClusterWide() []*unstructured.Unstructured { return b.clusterWide }
 
-// Objects are the objects that OLM makes, and deletes with the ClusterServiceVersion: Deployment, ServiceAccount,
-// rights, OperatorCondition, and the bundle's objects in the operator's namespace.
+// Objects returns the objects that OLM creates, and deletes with the ClusterServiceVersion: Deployment,
+// ServiceAccount, rights, OperatorCondition, and the bundle's objects in the operator's namespace.
 func (b *Bundle) Objects(namespace string) ([]*unstructured.Unstructured, error) {
 	list := &objectList{}
 	strategy := b.Version.Spec.InstallStrategy.StrategySpec
@@ -158,7 +158,7 @@ func account(name, namespace string) []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: namespace}}
 }
 
-// objectList collects objects, and why one could not be made.
+// objectList collects objects and conversion errors.
 type objectList struct {
 	objects []*unstructured.Unstructured
 	errs    []error
@@ -169,7 +169,8 @@ func (l *objectList) add(object client.Object, apiVersion, kind string) {
 	l.objects, l.errs = append(l.objects, u), append(l.errs, err)
 }
 
-// deployment gets from OLM what to watch, and by which OperatorCondition it reports.
+// deployment adds the Deployment with OLM's settings: the namespaces to watch and the name of the
+// OperatorCondition.
 func (l *objectList) deployment(d v1alpha1.StrategyDeploymentSpec, namespace, condition string) {
 	template := d.Spec.Template.DeepCopy()
 	metav1.SetMetaDataAnnotation(&template.ObjectMeta, "olm.targetNamespaces", namespace)
@@ -190,7 +191,7 @@ func (l *objectList) deployment(d v1alpha1.StrategyDeploymentSpec, namespace, co
 	l.objects = append(l.objects, deployment)
 }
 
-// plain returns a typed object as the API has it, without what only a server writes.
+// plain converts a typed object to the form of the API, without fields that only a server writes.
 func plain(object client.Object, apiVersion, kind string) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(object)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/olm"
 )
 
-// hack/bundle/validate shows that operator-registry refuses the same catalogs.
+// hack/bundle/validate verifies that operator-registry refuses the same catalogs.
 func TestCatalogsThatOLMRefusesAreRefused(t *testing.T) {
 	data, err := os.ReadFile("testdata/catalogs.yaml")
 	if err != nil {

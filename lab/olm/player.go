@@ -17,20 +17,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Player does what OLM's controllers do, by Rules, one pass at a time. It does not wait for the Deployment before a
-// release has Succeeded: no node of the lab runs the operator's pod.
+// Player performs the actions of OLM's controllers by Rules, one step at a time. A release becomes Succeeded
+// without waiting for the Deployment, because no node of the lab runs the operator's pod.
 type Player struct {
-	// Install makes or changes objects.
+	// Install creates or updates objects.
 	Install func(ctx context.Context, namespace string, objects []*unstructured.Unstructured) error
-	// Images are catalogs by the name of their image.
+	// Images maps image names to catalogs.
 	Images map[string]*Catalog
-	// Bundles are releases by their names.
+	// Bundles maps names to releases.
 	Bundles map[string]*Bundle
 
 	client client.Client
 }
 
-// NewPlayer returns a player with the rights of a configuration, which are OLM's: all.
+// NewPlayer returns a player with the rights of a configuration. OLM has all rights.
 func NewPlayer(config *rest.Config) (*Player, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), operatorsv1.AddToScheme(scheme),
@@ -44,7 +44,8 @@ func NewPlayer(config *rest.Config) (*Player, error) {
 	return &Player{client: c, Images: map[string]*Catalog{}, Bundles: map[string]*Bundle{}}, nil
 }
 
-// Sync looks once at all Subscriptions, InstallPlans and ClusterServiceVersions of a namespace, and does what is next.
+// Sync reads all Subscriptions, InstallPlans and ClusterServiceVersions of a namespace once and performs the
+// next steps.
 func (p *Player) Sync(ctx context.Context, namespace string) error {
 	var subscriptions v1alpha1.SubscriptionList
 	if err := p.client.List(ctx, &subscriptions, client.InNamespace(namespace)); err != nil {
@@ -70,7 +71,7 @@ func (p *Player) Sync(ctx context.Context, namespace string) error {
 	return p.collect(ctx, namespace)
 }
 
-// subscription makes an InstallPlan for the release that is next.
+// subscription creates an InstallPlan for the next release.
 func (p *Player) subscription(ctx context.Context, s *v1alpha1.Subscription) error {
 	entries, err := p.channel(ctx, s)
 	if err != nil || len(entries) == 0 {
@@ -110,7 +111,7 @@ func (p *Player) subscription(ctx context.Context, s *v1alpha1.Subscription) err
 	return client.IgnoreAlreadyExists(p.client.Create(ctx, plan))
 }
 
-// channel returns the releases that a Subscription may get; none if there is no such CatalogSource.
+// channel returns the releases available to a Subscription; none if the CatalogSource does not exist.
 func (p *Player) channel(ctx context.Context, s *v1alpha1.Subscription) ([]Entry, error) {
 	source := &v1alpha1.CatalogSource{}
 	err := p.client.Get(ctx, client.ObjectKey{Namespace: s.Spec.CatalogSourceNamespace, Name: s.Spec.CatalogSource}, source)
@@ -127,7 +128,7 @@ func (p *Player) channel(ctx context.Context, s *v1alpha1.Subscription) ([]Entry
 	return catalog.Channel(s.Spec.Package, s.Spec.Channel), nil
 }
 
-// installed returns the release that works; nil for none.
+// installed returns the installed release; nil for none.
 func (p *Player) installed(ctx context.Context, namespace string) (*v1alpha1.ClusterServiceVersion, error) {
 	var versions v1alpha1.ClusterServiceVersionList
 	if err := p.client.List(ctx, &versions, client.InNamespace(namespace)); err != nil {
@@ -141,8 +142,8 @@ func (p *Player) installed(ctx context.Context, namespace string) (*v1alpha1.Clu
 	return nil, nil
 }
 
-// plan makes the ClusterServiceVersions of an approved InstallPlan, with the objects of their bundles that are not
-// theirs.
+// plan creates the ClusterServiceVersions of an approved InstallPlan, with the cluster-wide objects of their
+// bundles.
 func (p *Player) plan(ctx context.Context, plan *v1alpha1.InstallPlan) error {
 	switch {
 	case plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete || plan.Status.Phase == v1alpha1.InstallPlanPhaseFailed:
@@ -182,7 +183,7 @@ func (p *Player) phase(ctx context.Context, plan *v1alpha1.InstallPlan, phase v1
 	return p.client.Status().Update(ctx, plan)
 }
 
-// group returns the one OperatorGroup of a namespace; nil if there is none, or another one.
+// group returns the only OperatorGroup of a namespace; nil if there is none or more than one.
 func (p *Player) group(ctx context.Context, namespace string) (*operatorsv1.OperatorGroup, error) {
 	var groups operatorsv1.OperatorGroupList
 	if err := p.client.List(ctx, &groups, client.InNamespace(namespace)); err != nil {

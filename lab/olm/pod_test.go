@@ -16,7 +16,7 @@ import (
 
 const bundleManifests = "../../deploy/olm/bundle/manifests"
 
-// installations are what there is in the cluster, by the way of installing the operator.
+// installations returns the objects in the cluster by installation method.
 func installations(t *testing.T) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	manifests, err := rig.Manifests(rig.Namespace)
@@ -35,7 +35,7 @@ func installations(t *testing.T) map[string][]*unstructured.Unstructured {
 		"by OLM": append(made, bundle.ClusterWide()...)}
 }
 
-// the returns the one object of a kind whose name begins so.
+// the returns the only object of a kind with a name prefix.
 func the[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) T {
 	t.Helper()
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
@@ -76,7 +76,7 @@ func TestTheOperatorsPodCanDoNoMoreThanItMust(t *testing.T) {
 	}
 }
 
-// restricted compares with the pod security standard that the namespace enforces, and more.
+// restricted checks the pod security standard that the namespace enforces, and stricter settings.
 func restricted(t *testing.T, pod corev1.PodSpec, container corev1.Container) {
 	t.Helper()
 	of, in := pod.SecurityContext, container.SecurityContext
@@ -149,7 +149,7 @@ func TestTheOperatorIsProbedAndMeasured(t *testing.T) {
 	}
 }
 
-// mounted returns the Secret in the folder that an argument names, if it need not exist.
+// mounted returns the optional Secret that is mounted at the directory in an argument.
 func mounted(pod corev1.PodSpec, container corev1.Container, argument string) string {
 	for _, mount := range container.VolumeMounts {
 		if !slices.Contains(container.Args, argument+mount.MountPath) || !mount.ReadOnly {
@@ -164,8 +164,8 @@ func mounted(pod corev1.PodSpec, container corev1.Container, argument string) st
 	return ""
 }
 
-// There is no webhook: nothing of the operator's stands between a user and the API server, and none needs a
-// certificate.
+// There is no webhook: the operator does not intercept requests to the API server, and no webhook certificate
+// is needed.
 func TestThereIsNoWebhook(t *testing.T) {
 	for way, objects := range installations(t) {
 		for _, object := range objects {

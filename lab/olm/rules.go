@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Rule is something that OLM does, as its documents say, and that the player does after it.
+// Rule is a documented behavior of OLM that the player simulates.
 type Rule struct {
 	Does, Source string
 }
@@ -22,7 +22,7 @@ const (
 	okd       = "https://docs.okd.io/latest/operators/understanding/olm/"
 )
 
-// Rules returns all that the player does. docs/verified/lab.md has them as a table.
+// Rules returns the complete behavior of the player. docs/verified/lab.md contains the table.
 func Rules() []Rule {
 	return []Rule{
 		{"A Subscription names a package and a channel in a CatalogSource, by its name and namespace. Without such a CatalogSource nothing is installed.",
@@ -49,7 +49,7 @@ func Rules() []Rule {
 	}
 }
 
-// Entry is a release in a channel of a catalog, with the ways that lead to it.
+// Entry is a release in a channel of a catalog, with its upgrade edges.
 type Entry struct {
 	Name      string   `json:"name"`
 	Replaces  string   `json:"replaces,omitempty"`
@@ -57,7 +57,7 @@ type Entry struct {
 	SkipRange string   `json:"skipRange,omitempty"`
 }
 
-// Head returns the release of a channel that no other one replaces or skips. Several are an error.
+// Head returns the release of a channel that no other release replaces or skips. Several heads are an error.
 func Head(entries []Entry) (string, error) {
 	var heads []string
 	for _, e := range entries {
@@ -73,8 +73,8 @@ func Head(entries []Entry) (string, error) {
 	return heads[0], nil
 }
 
-// Offered returns the release of a channel that follows an installed one, or the first one to be installed; "" for
-// none.
+// Offered returns the next release of a channel for an installed release, or the first release to install; ""
+// for none.
 func Offered(entries []Entry, installed string, version semver.Version) (string, error) {
 	next, err := Head(entries)
 	if err != nil || installed == "" {
@@ -124,7 +124,7 @@ func Refused(modes []v1alpha1.InstallMode, group *operatorsv1.OperatorGroup) str
 	return fmt.Sprintf("%s InstallModeType not supported, and OperatorGroup %s needs it", needed, group.Name)
 }
 
-// Held returns why a release may not be replaced; "" if it may.
+// Held returns the reason why a release must not be replaced; "" if it may.
 func Held(condition *operatorsv2.OperatorCondition) string {
 	found := meta.FindStatusCondition(condition.Spec.Overrides, operatorsv2.Upgradeable)
 	if found == nil {

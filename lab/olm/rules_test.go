@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/olm"
 )
 
-// The table is what a reader compares with OLM's documents.
+// Readers compare the table with OLM's documents.
 func TestEachRuleIsInTheTableWithItsSource(t *testing.T) {
 	document, err := os.ReadFile("../../docs/verified/lab.md")
 	if err != nil {
@@ -38,8 +38,7 @@ func TestOffered(t *testing.T) {
 	chain := []olm.Entry{{Name: "op.v1.0.0"}, {Name: "op.v1.1.0", Replaces: "op.v1.0.0"},
 		{Name: "op.v1.2.0", Replaces: "op.v1.1.0", Skips: []string{"op.v1.1.9"}}}
 	withRange := append(chain[:2:2], olm.Entry{Name: "op.v2.0.0", Replaces: "op.v1.1.0", SkipRange: ">=0.5.0 <2.0.0"})
-	// The example of the documents: a release that is skipped, and not in the chain of those that replace each other, is
-	// no way.
+	// The example of the documents: a skipped release outside the chain of replacements offers no upgrade path.
 	pruned := []olm.Entry{{Name: "op.v3.0.0", Skips: []string{"op.v2.0.0"}}, {Name: "op.v2.0.0", SkipRange: ">=1.0.0 <2.0.0"}}
 	for _, test := range []struct {
 		name            string

@@ -16,8 +16,8 @@ const (
 	bundleSchema  = "olm.bundle"
 )
 
-// validateCatalog checks the rules of operator-registry (alpha/declcfg and alpha/model). hack/bundle/validate compares it
-// with them.
+// validateCatalog validates the rules of operator-registry (alpha/declcfg and alpha/model).
+// hack/bundle/validate compares the results.
 func validateCatalog(objects []catalogObject) error {
 	packages := map[string][]catalogObject{} // the package itself, then its channels and bundles
 	for _, object := range objects {
@@ -125,7 +125,7 @@ func validateBundle(bundle catalogObject) (string, error) {
 	return version.String(), nil
 }
 
-// validateChannel checks that there is one head, from which the entries that replace each other lead to all entries that
+// validateChannel checks that there is one head, and that the chain of replacements contains all entries that
 // are not skipped.
 func validateChannel(channel catalogObject) error {
 	if channel.Name == "" {

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Labels of what a ClusterServiceVersion owns in the cluster, where no owner reference to it is possible.
+// Labels of cluster-scoped objects of a ClusterServiceVersion, which cannot have an owner reference to it.
 const (
 	ownerLabel     = "olm.owner"
 	namespaceLabel = "olm.owner.namespace"
 )
 
-// versions brings each ClusterServiceVersion of a namespace a step further.
+// versions performs the next step for each ClusterServiceVersion of a namespace.
 func (p *Player) versions(ctx context.Context, namespace string) error {
 	group, err := p.group(ctx, namespace)
 	if err != nil || group == nil {
@@ -50,7 +50,7 @@ func (p *Player) versions(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// version installs a ClusterServiceVersion, in the place of the installed one if there is one.
+// version installs a ClusterServiceVersion and replaces the installed one, if any.
 func (p *Player) version(ctx context.Context, csv, installed *v1alpha1.ClusterServiceVersion) error {
 	if installed != nil {
 		why, err := p.held(ctx, installed)
@@ -83,7 +83,7 @@ func (p *Player) held(ctx context.Context, installed *v1alpha1.ClusterServiceVer
 	return Held(condition), nil
 }
 
-// owned returns what OLM makes of a ClusterServiceVersion, marked as its own.
+// owned returns the objects that OLM creates for a ClusterServiceVersion, with owner labels or references.
 func (p *Player) owned(csv *v1alpha1.ClusterServiceVersion) ([]*unstructured.Unstructured, error) {
 	bundle := p.Bundles[csv.Name]
 	if bundle == nil {
@@ -115,8 +115,8 @@ func (p *Player) set(ctx context.Context, csv *v1alpha1.ClusterServiceVersion, p
 	return p.client.Status().Update(ctx, csv)
 }
 
-// collect deletes what belongs to the cluster and to a ClusterServiceVersion that is gone. What lies in the namespace is
-// left to the garbage collector.
+// collect deletes the cluster-scoped objects of deleted ClusterServiceVersions. The garbage collector deletes
+// objects in the namespace.
 func (p *Player) collect(ctx context.Context, namespace string) error {
 	var versions v1alpha1.ClusterServiceVersionList
 	if err := p.client.List(ctx, &versions, client.InNamespace(namespace)); err != nil {

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// approveServing approves the serving certificates of nodes that have a Machine with the addresses asked for, as the
-// cluster machine approver does. A node without Machine, such as one of bring-your-own hosts, does not concern it.
+// approveServing approves serving certificates of nodes with a Machine that has the requested addresses, as the
+// cluster machine approver does. Nodes without a Machine, such as bring-your-own hosts, are ignored.
 func (s *standIns) approveServing(ctx context.Context, name string) error {
 	request, err := s.requests.Get(name)
 	if err != nil || !pending(request) || request.Spec.SignerName != certificatesv1.KubeletServingSignerName {
@@ -31,7 +31,7 @@ func (s *standIns) approveServing(ctx context.Context, name string) error {
 		return err
 	}
 	if machine == nil {
-		_, err := s.nodes.Get(node) // A request may be seen before its node is: it is looked at again.
+		_, err := s.nodes.Get(node) // A request may arrive before its node: the request is retried.
 		return err
 	}
 	csr, err := parseRequest(request)
@@ -59,7 +59,8 @@ func (s *standIns) approveServing(ctx context.Context, name string) error {
 		"This CSR was approved by the Node CSR Approver (cluster-machine-approver)")
 }
 
-// approveOVN approves the client certificates by which OVN-Kubernetes acts on a node, as its identity approver does.
+// approveOVN approves the client certificates that OVN-Kubernetes uses on a node, as its identity approver
+// does.
 func (s *standIns) approveOVN(ctx context.Context, name string) error {
 	request, err := s.requests.Get(name)
 	if err != nil || !pending(request) || request.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
@@ -101,7 +102,7 @@ func parseRequest(request *certificatesv1.CertificateSigningRequest) (*x509.Cert
 	return x509.ParseCertificateRequest(block.Bytes)
 }
 
-// ignoreGone takes an object that is gone for nothing to do.
+// ignoreGone ignores the error for an object that no longer exists.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

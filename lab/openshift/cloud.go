@@ -14,15 +14,15 @@ import (
 
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// errCloudHeld makes the queue try again.
+// errCloudHeld makes the queue retry.
 var errCloudHeld = errors.New("the cloud controller does not work yet")
 
-// errNoVirtualMachine makes the queue try again.
+// errNoVirtualMachine makes the queue retry.
 var errNoVirtualMachine = errors.New("no VM found: no guest reports the node's name as its DNS name")
 
-// findsVM reports whether the cloud controller finds the virtual machine of a node. That of vSphere searches by the
-// guest's full DNS name, and then misses a guest whose name differs from the node's in case.
-// Source: kubernetes/cloud-provider-vsphere, pkg/cloudprovider/vsphere/instances.go, InstanceID; nodemanager.go,
+// findsVM reports whether the cloud controller finds the virtual machine of a node. The controller for vSphere
+// searches by the full DNS name of the guest, and finds no guest if the case of both names differs. Source:
+// kubernetes/cloud-provider-vsphere, pkg/cloudprovider/vsphere/instances.go, InstanceID; nodemanager.go,
 // DiscoverNode; pkg/common/connectionmanager/search.go.
 func (s *standIns) findsVM(node *corev1.Node) bool {
 	if s.Platform != "VSphere" || s.GuestNames == nil || node.Labels[corev1.LabelOSStable] != "windows" {
@@ -32,7 +32,7 @@ func (s *standIns) findsVM(node *corev1.Node) bool {
 	return len(names) == 0 || slices.Contains(names, node.Name)
 }
 
-// held reports whether the cloud controller does not work yet.
+// held reports whether the cloud controller is still delayed.
 func (o Options) held() bool {
 	if o.CloudWorks == nil {
 		return false
@@ -45,10 +45,10 @@ func (o Options) held() bool {
 	}
 }
 
-// initialize does for a new node what the platform's cloud controller does: it sets the provider ID, and the labels of
-// instance type, region and zone that the platform knows, and takes away the taint, all in one write. On Azure that is
-// done by cloud-node-manager on the node itself, which Linux nodes of the lab do not have.
-// Source: k8s.io/cloud-provider/controllers/node, syncNode.
+// initialize initializes a new node as the cloud controller of the platform does. In one write, it sets the
+// provider ID and the known labels for instance type, region and zone, and removes the taint. On Azure,
+// cloud-node-manager on the node does this, which Linux nodes of the lab do not have. Source:
+// k8s.io/cloud-provider/controllers/node, syncNode.
 func (s *standIns) initialize(ctx context.Context, name string) error {
 	node, err := s.nodes.Get(name)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 			return err
 		}
 		if machine != nil {
-			id = machineProviderID(machine) // The Machine API has it from the same cloud.
+			id = machineProviderID(machine) // The Machine API has the ID from the same cloud.
 		}
 	}
 	if id == "" {
@@ -97,14 +97,14 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 	return nil
 }
 
-// instanceTypes are what the clouds call a virtual machine's size. vSphere and Nutanix have no sizes, and their
-// controllers say what kind of machine it is.
+// instanceTypes are the instance type labels by platform. vSphere and Nutanix have no sizes, and their
+// controllers report the kind of machine.
 var instanceTypes = map[string]string{
 	"AWS": "m5a.large", "GCP": "n1-standard-4", "VSphere": "vsphere-vm.cpu-4.mem-16gb.os-windows", "Nutanix": "ahv-vm",
 	"Azure": "Standard_D2s_v3",
 }
 
-// place returns the region and the zone that a provider ID of AWS or GCP names: aws:///us-east-1a/i-0123,
+// place returns the region and the zone in a provider ID of AWS or GCP: aws:///us-east-1a/i-0123,
 // gce://project/us-central1-a/name.
 func place(providerID string) (region, zone string) {
 	if rest, aws := strings.CutPrefix(providerID, "aws:///"); aws {
@@ -123,7 +123,7 @@ func hasCloud(platform string) bool {
 	return slices.Contains([]string{"AWS", "Azure", "GCP", "Nutanix", "VSphere"}, platform)
 }
 
-// ProviderID returns the one of a virtual machine that has no Machine. It has the form of each cloud's.
+// ProviderID returns the provider ID of a virtual machine without a Machine, in the format of the platform.
 func ProviderID(platform, name string) string {
 	sum := sha256.Sum256([]byte(name))
 	uuid := fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])

@@ -10,12 +10,12 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// controller calls sync for each object that was added or changed, and again after an error.
+// controller calls sync for each added or changed object, and retries after an error.
 type controller struct {
 	name    string
 	log     *slog.Logger
 	sync    func(ctx context.Context, name string) error
-	workers int // how many objects are worked on at once; sync needs no lock where it is one
+	workers int // number of concurrent syncs; with 1, sync needs no lock
 	queue   workqueue.TypedRateLimitingInterface[string]
 }
 
@@ -25,7 +25,7 @@ func newController(name string, log *slog.Logger, sync func(context.Context, str
 		queue: workqueue.NewTypedRateLimitingQueue(limiter)}
 }
 
-// ofNodes works on many objects at once: a thousand nodes may come within minutes.
+// ofNodes enables concurrent syncs: a thousand nodes may appear within minutes.
 func (c *controller) ofNodes() *controller {
 	c.workers = nodeWorkers
 	return c
@@ -42,7 +42,7 @@ func (c *controller) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) }}
 }
 
-// run works until ctx is done.
+// run processes the queue until ctx is done.
 func (c *controller) run(ctx context.Context) {
 	defer context.AfterFunc(ctx, c.queue.ShutDown)()
 	var workers sync.WaitGroup

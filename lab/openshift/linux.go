@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// linuxNodes are Node objects of Linux machines that are not there, with leases that keep them ready.
+// linuxNodes are Node objects without Linux machines, with leases that keep the nodes ready.
 type linuxNodes struct {
 	client kubernetes.Interface
 	clock  clock.WithTicker
@@ -43,7 +43,7 @@ func linuxNode(name, address string, now time.Time, roles []string) *corev1.Node
 		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 		"node.openshift.io/os_id": "rhel",
 	}}}
-	// Nothing runs there, so nothing is to be scheduled there.
+	// No kubelet runs there, so no pod must be scheduled there.
 	node.Spec.Taints = []corev1.Taint{{Key: "lab.windows-machine-config/simulated", Effect: corev1.TaintEffectNoSchedule}}
 	for _, role := range roles {
 		node.Labels["node-role.kubernetes.io/"+role] = ""
@@ -74,7 +74,7 @@ func linuxNode(name, address string, now time.Time, roles []string) *corev1.Node
 	return node
 }
 
-// create makes the nodes, or keeps those of an earlier run.
+// create creates the nodes, or keeps nodes from an earlier run.
 func (l *linuxNodes) create(ctx context.Context) error {
 	for _, node := range l.nodes {
 		if _, err := l.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil &&

@@ -12,15 +12,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// LinuxNode is a Linux machine's node: an object, and a lease that keeps it ready.
+// LinuxNode is the node of a simulated Linux machine: an object, and a lease that keeps the node ready.
 type LinuxNode struct {
 	Name, Address, ProviderID string
 	// Role is worker or master.
 	Role string
 }
 
-// Run makes the node and keeps it ready until ctx is done. What becomes of the Node object then is up to who deletes
-// the machine; its lease ends with it.
+// Run creates the node and keeps it ready until ctx is done. Then the lease ends; the deletion of the Node
+// object is left to the deletion of the machine.
 func (n LinuxNode) Run(ctx context.Context, client kubernetes.Interface, clock clock.WithTicker) error {
 	roles := []string{n.Role}
 	if n.Role == "master" {

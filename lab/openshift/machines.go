@@ -17,12 +17,13 @@ const machineNamespace = "openshift-machine-api"
 var machineResource = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1",
 	Resource: "machines"}
 
-// machineOf returns a node's Machine; nil when there is none. It is the one that refers to the node, else one without a
-// reference that has the node's provider ID, one of its internal addresses, or its name.
+// machineOf returns a node's Machine; nil if there is none. A Machine that refers to the node takes precedence.
+// Otherwise it is a Machine without a reference that has the node's provider ID, an internal address of the
+// node, or the node's name.
 func (s *standIns) machineOf(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	list, err := s.dynamic.Resource(machineResource).Namespace(machineNamespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil, nil // The cluster knows no Machines.
+		return nil, nil // The cluster has no Machine API.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list machines: %w", err)

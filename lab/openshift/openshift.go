@@ -1,6 +1,7 @@
-// Package openshift stands in for the parts of an OpenShift cluster that matter to a Windows node and are not part of
-// Kubernetes' control plane: OVN-Kubernetes' hybrid overlay, the approvers of certificates, the cloud controller, the
-// operators that bring the cluster's settings to nodes, the service CA, and the Linux nodes.
+// Package openshift simulates the parts of an OpenShift cluster that Windows nodes need and that are not part
+// of the Kubernetes control plane. These parts are the hybrid overlay of OVN-Kubernetes, the approvers of
+// certificates, the cloud controller, the operators that apply cluster settings to nodes, the service CA, and
+// the Linux nodes.
 package openshift
 
 import (
@@ -22,29 +23,31 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options choose what runs. The zero value runs everything that needs no cloud, and no Linux nodes.
+// Options select the parts that run. The zero value runs all parts that need no cloud, without Linux nodes.
 type Options struct {
-	// Platform is the Infrastructure's platform type. Clouds have a cloud controller, None and empty have none.
+	// Platform is the platform type of the Infrastructure. Clouds have a cloud controller; None and the empty
+	// string do not.
 	Platform string
-	// ControlPlaneNodes and WorkerNodes are how many Linux nodes the cluster appears to have.
+	// ControlPlaneNodes and WorkerNodes are the numbers of simulated Linux nodes.
 	ControlPlaneNodes, WorkerNodes int
-	// LinuxAddress gives the address of the n-th Linux node, from 0. Default: 10.0.0.10 and on.
+	// LinuxAddress returns the address of the n-th Linux node, from 0. Default: addresses from 10.0.0.10.
 	LinuxAddress func(n int) string
-	// CloudWorks delays the cloud controller until it is closed. Default: it works at once.
+	// CloudWorks delays the cloud controller until the channel is closed. Default: no delay.
 	CloudWorks <-chan struct{}
-	// GuestNames returns the DNS names that the guests of virtual machines with Windows report to vSphere. Nil, or none: the
-	// cloud controller finds a virtual machine for each node.
+	// GuestNames returns the DNS names that Windows guests report to vSphere. If the function is nil or returns
+	// no names, the cloud controller finds a virtual machine for each node.
 	GuestNames func() []string
-	// ServiceCA makes serving certificates for Services that ask for one, and gives its own to ConfigMaps that do.
+	// ServiceCA enables serving certificates for Services that request them, and the injection of the CA
+	// certificate into ConfigMaps that request it.
 	ServiceCA bool
-	// Clock is for the leases of the Linux nodes. Default: the real one.
+	// Clock is the clock for the leases of the Linux nodes. Default: the real clock.
 	Clock clock.WithTicker
-	// Log gets what is done. Default: nothing is logged.
+	// Log receives the actions. Default: nothing is logged.
 	Log *slog.Logger
 }
 
-// Run runs the stand-ins with an administrator's configuration until ctx is done. An error means that they could not
-// start.
+// Run runs the simulated parts with an administrator's configuration until ctx is done. An error means that the
+// start failed.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	s, err := newStandIns(config, o)
 	if err != nil {
@@ -142,10 +145,10 @@ func (s *standIns) windowsNodes() ([]*corev1.Node, error) {
 	return s.nodes.List(labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"}))
 }
 
-// leasePeriod is how often the Linux nodes renew their leases.
+// leasePeriod is the interval between lease renewals of the Linux nodes.
 const leasePeriod = 10 * time.Second
 
-// pending reports whether nobody has decided about the request.
+// pending reports whether the request is undecided.
 func pending(request *certificatesv1.CertificateSigningRequest) bool {
 	return len(request.Status.Conditions) == 0 && len(request.Status.Certificate) == 0
 }

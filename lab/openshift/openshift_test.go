@@ -61,7 +61,7 @@ func (f fixture) node(name, system string, taints ...corev1.Taint) {
 	f.nodeAt("", name, system, taints...)
 }
 
-// nodeAt makes a node with an internal address.
+// nodeAt creates a node with an internal address.
 func (f fixture) nodeAt(address, name, system string, taints ...corev1.Taint) {
 	f.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
@@ -98,7 +98,7 @@ func (f fixture) awaitNode(what, name string, condition func(*corev1.Node) bool)
 	return node
 }
 
-// request asks for a certificate as a user would.
+// request requests a certificate as a user.
 func (f fixture) request(user, signer string, subject pkix.Name, ip string, usage certificatesv1.KeyUsage) string {
 	f.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -194,7 +194,7 @@ func TestMachineApprover(t *testing.T) {
 	}
 }
 
-// machine makes a Machine with an address, and with a provider ID and a node unless those are empty.
+// machine creates a Machine with an address, and optionally with a provider ID and a node.
 func (f fixture) machine(name, address, providerID, node string) {
 	f.t.Helper()
 	client, err := dynamic.NewForConfig(f.config)

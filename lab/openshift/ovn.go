@@ -19,8 +19,8 @@ const subnetAnnotation = "k8s.ovn.org/hybrid-overlay-node-subnet"
 
 var networkResource = schema.GroupVersionResource{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}
 
-// assignSubnet gives a Windows node its pod subnet, as OVN-Kubernetes' hybrid overlay does. (The node's side,
-// hybrid-overlay-node, answers with the address of its gateway.) R-122
+// assignSubnet assigns the pod subnet to a Windows node, as the hybrid overlay of OVN-Kubernetes does. (On the
+// node, hybrid-overlay-node responds with the address of its gateway.) R-122
 func (s *standIns) assignSubnet(ctx context.Context, name string) error {
 	node, err := s.nodes.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -43,7 +43,7 @@ func (s *standIns) assignSubnet(ctx context.Context, name string) error {
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, node.UID, subnetAnnotation, subnet)
 	_, err = s.client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // The node is another one by now, and comes by itself.
+		return nil // The node was recreated and causes its own event.
 	}
 	if err == nil {
 		s.log.Info("assigned a pod subnet", "node", name, "subnet", subnet.String())
@@ -51,7 +51,7 @@ func (s *standIns) assignSubnet(ctx context.Context, name string) error {
 	return err
 }
 
-// hybridNetwork returns the network from which Windows nodes have their pod subnets.
+// hybridNetwork returns the network of the pod subnets of Windows nodes.
 func (s *standIns) hybridNetwork(ctx context.Context) (netip.Prefix, int, error) {
 	network, err := s.dynamic.Resource(networkResource).Get(ctx, "cluster", metav1.GetOptions{})
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *standIns) hybridNetwork(ctx context.Context) (netip.Prefix, int, error)
 	return cidr.Masked(), int(length), nil
 }
 
-// has returns the subnet that a node has by now.
+// has returns the current subnet of a node.
 func has(nodes []*corev1.Node, uid types.UID) (netip.Prefix, bool) {
 	for _, n := range nodes {
 		if n.UID == uid {
@@ -90,18 +90,18 @@ func has(nodes []*corev1.Node, uid types.UID) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// allocator hands out subnets. It remembers those that the cache of nodes does not show yet.
+// allocator allocates subnets. It remembers allocations that the cache of nodes does not contain yet.
 type allocator struct {
 	mu    sync.Mutex
 	given map[types.UID]netip.Prefix
 }
 
-// allocate returns the lowest subnet that no node has.
+// allocate returns the lowest free subnet.
 func (a *allocator) allocate(node *corev1.Node, list func() ([]*corev1.Node, error), cidr netip.Prefix,
 	length int) (netip.Prefix, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	nodes, err := list() // now: another worker may have given subnets meanwhile
+	nodes, err := list() // current list: another worker may have allocated subnets meanwhile
 	if err != nil {
 		return netip.Prefix{}, err
 	}

@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// servingSecret is the annotation by which a Service asks for a Secret with a serving certificate.
+// servingSecret is the annotation that requests a Secret with a serving certificate for a Service.
 const servingSecret = "service.beta.openshift.io/serving-cert-secret-name"
 
-// servingLife is how long serving certificates are good for, as those of the service CA are.
+// servingLife is the validity of serving certificates, equal to the validity in OpenShift.
 const servingLife = 2 * 365 * 24 * time.Hour
 
-// serveServices makes a Secret with a serving certificate for each Service that asks for one, as the service CA
-// operator does. A Secret that is there is left alone; one that is deleted is made again.
+// serveServices creates a Secret with a serving certificate for each Service that requests one, as the service
+// CA operator does. An existing Secret is not changed; a deleted Secret is recreated.
 func (s *standIns) serveServices(ctx context.Context, ca *serviceCA) (*controller, error) {
 	sync := func(ctx context.Context, key string) error {
 		namespace, name, err := cache.SplitMetaNamespaceKey(key)
@@ -62,7 +62,7 @@ func (s *standIns) serveServices(ctx context.Context, ca *serviceCA) (*controlle
 		}
 	}
 	factory.StartWithContext(ctx)
-	// A Secret that is deleted before it was seen leaves no trace.
+	// The deletion of a Secret before the cache sync would be missed.
 	factory.WaitForCacheSyncWithContext(ctx)
 	return c, nil
 }
@@ -120,7 +120,7 @@ func newServiceCA() (*serviceCA, error) {
 	return &serviceCA{certificate, key}, err
 }
 
-// issue makes a certificate, followed by that of the CA, and its key, both in PEM.
+// issue returns a certificate, followed by the certificate of the CA, and the key, both in PEM.
 func (ca *serviceCA) issue(name string) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

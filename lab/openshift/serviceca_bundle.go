@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// injectBundle is the annotation by which a ConfigMap asks for the certificate of the service CA.
+	// injectBundle is the annotation that requests the certificate of the service CA for a ConfigMap.
 	injectBundle = "service.beta.openshift.io/inject-cabundle"
-	// serviceBundleKey is where it gets it.
+	// serviceBundleKey is the key of the injected certificate.
 	serviceBundleKey = "service-ca.crt"
 )
 
-// runServiceCA starts what the service CA operator does, with a new authority.
+// runServiceCA starts the controllers of the service CA with a new authority.
 func (s *standIns) runServiceCA(ctx context.Context) ([]*controller, error) {
 	ca, err := newServiceCA()
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *standIns) runServiceCA(ctx context.Context) ([]*controller, error) {
 	return []*controller{serving, injecting}, err
 }
 
-// injectBundles puts the certificate of the authority into each ConfigMap that asks for it.
+// injectBundles writes the certificate of the authority to each ConfigMap that requests it.
 func (s *standIns) injectBundles(ctx context.Context, ca *serviceCA) (*controller, error) {
 	c := newController("service-ca-bundle", s.log, func(ctx context.Context, key string) error {
 		namespace, name, err := cache.SplitMetaNamespaceKey(key)
@@ -61,7 +61,7 @@ func (s *standIns) injectBundle(ctx context.Context, ca *serviceCA, namespace, n
 	if found.Annotations[injectBundle] != "true" || found.Data[serviceBundleKey] == bundle {
 		return nil
 	}
-	found.Data = map[string]string{serviceBundleKey: bundle} // what else is in it goes, as in a cluster
+	found.Data = map[string]string{serviceBundleKey: bundle} // other keys are removed, as in a cluster
 	_, err = s.client.CoreV1().ConfigMaps(namespace).Update(ctx, found, metav1.UpdateOptions{})
 	return ignoreGone(err)
 }

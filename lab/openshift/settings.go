@@ -20,12 +20,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Namespaces and names of where administrators and OpenShift's operators keep settings.
+// Namespaces and names of the settings of administrators and OpenShift operators.
 const (
 	configNamespace        = "openshift-config"
 	managedConfigNamespace = "openshift-config-managed"
 
-	theCluster       = "cluster" // the name of objects that there is one of
+	theCluster       = "cluster" // the name of singleton objects
 	controllerConfig = "machine-config-controller"
 	workerPool       = "worker"
 )
@@ -42,9 +42,9 @@ var (
 	kubeletConfigResource    = machineconfigv1.SchemeGroupVersion.WithResource("kubeletconfigs")
 )
 
-// followSettings does what the cluster network operator and the machine config operator do with the cluster's settings,
-// after each change of what they read. What they write is not watched: who changes it by hand is not corrected before
-// the next change of a setting.
+// followSettings applies the cluster's settings after each change of an input, as the cluster network operator
+// and the machine config operator do. The outputs are not watched: a manual change of an output is only
+// corrected after the next change of a setting.
 func (s *standIns) followSettings(ctx context.Context) (*controller, error) {
 	c := newController("settings", s.log, s.applySettings)
 	handler := cache.ResourceEventHandlerFuncs{
@@ -62,7 +62,7 @@ func (s *standIns) followSettings(ctx context.Context) (*controller, error) {
 	for _, namespace := range []string{configNamespace, managedConfigNamespace} {
 		factory := informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithNamespace(namespace))
 		all = append(all, factory.Core().V1().ConfigMaps().Informer())
-		defer factory.StartWithContext(ctx) // with its handler
+		defer factory.StartWithContext(ctx) // after the handlers are added
 	}
 	for _, informer := range all {
 		if _, err := informer.AddEventHandler(handler); err != nil {
@@ -73,12 +73,12 @@ func (s *standIns) followSettings(ctx context.Context) (*controller, error) {
 	return c, nil
 }
 
-// applySettings does all of it: there is little, and it is seldom.
+// applySettings applies all settings, because changes are small and rare.
 func (s *standIns) applySettings(ctx context.Context, _ string) error {
 	return errors.Join(s.mergeProxy(ctx), s.reportMTU(ctx), s.fillControllerConfig(ctx), s.renderWorkers(ctx))
 }
 
-// read gets an object that is not of a namespace.
+// read reads a cluster-scoped object.
 func (s *standIns) read(ctx context.Context, resource schema.GroupVersionResource, name string, into any) error {
 	object, err := s.dynamic.Resource(resource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *standIns) read(ctx context.Context, resource schema.GroupVersionResourc
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
 }
 
-// patch changes fields of an object that is not of a namespace. One that is gone is no error.
+// patch patches fields of a cluster-scoped object. A missing object is no error.
 func (s *standIns) patch(ctx context.Context, resource schema.GroupVersionResource, name string, change any,
 	subresource ...string) error {
 	data, err := json.Marshal(change)
@@ -105,7 +105,7 @@ func (s *standIns) patch(ctx context.Context, resource schema.GroupVersionResour
 	return nil
 }
 
-// configMap returns the data of a ConfigMap; nil when it is not there.
+// configMap returns the data of a ConfigMap; nil if it does not exist.
 func (s *standIns) configMap(ctx context.Context, namespace, name string) (map[string]string, error) {
 	object, err := s.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -23,8 +23,8 @@ import (
 
 const (
 	renderedPrefix = "rendered-worker-"
-	// renderedFrom is on the rendered configurations that are made here: the one of the installation, that they were made
-	// from.
+	// renderedFrom is the annotation of rendered configurations created here, with the name of the original
+	// configuration of the installation.
 	renderedFrom     = "lab.windows-machine-config/rendered-from"
 	kubeletConfigAt  = "/etc/kubernetes/kubelet.conf"
 	dataURLBase64    = "data:text/plain;charset=utf-8;base64,"
@@ -32,8 +32,8 @@ const (
 	poolUpdatedTrue  = "True"
 )
 
-// renderWorkers makes a new rendered configuration of the workers when administrators change the kubelets' settings,
-// and has the pool name it. The workers have it at once, unless the pool is paused.
+// renderWorkers creates a new rendered configuration of the workers when administrators change kubelet
+// settings, and sets it in the pool. The workers apply the configuration at once, unless the pool is paused.
 func (s *standIns) renderWorkers(ctx context.Context) error {
 	var pool machineconfigv1.MachineConfigPool
 	if err := s.read(ctx, poolResource, workerPool, &pool); err != nil {
@@ -60,7 +60,8 @@ func (s *standIns) renderWorkers(ctx context.Context) error {
 	return s.rollOut(ctx, &pool, rendered.GetName())
 }
 
-// installedWorkers returns the rendered configuration of the installation, behind the one that the pool names.
+// installedWorkers returns the rendered configuration of the installation from which the pool's configuration
+// was derived.
 func (s *standIns) installedWorkers(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	for {
 		config, err := s.dynamic.Resource(machineConfigResource).Get(ctx, name, metav1.GetOptions{})
@@ -75,7 +76,7 @@ func (s *standIns) installedWorkers(ctx context.Context, name string) (*unstruct
 	}
 }
 
-// kubeletSettings returns the settings of all KubeletConfigs for the pool; later ones go before earlier ones.
+// kubeletSettings returns the merged settings of all KubeletConfigs for the pool; later ones take precedence.
 func (s *standIns) kubeletSettings(ctx context.Context, pool *machineconfigv1.MachineConfigPool) (map[string]any,
 	error) {
 	list, err := s.dynamic.Resource(kubeletConfigResource).List(ctx, metav1.ListOptions{})
@@ -111,7 +112,8 @@ func (s *standIns) kubeletSettings(ctx context.Context, pool *machineconfigv1.Ma
 	return all, nil
 }
 
-// withKubeletSettings returns the configuration with settings in the kubelet's file; itself without any.
+// withKubeletSettings returns the configuration with settings merged into the kubelet's file; unchanged without
+// settings.
 func withKubeletSettings(base *unstructured.Unstructured, settings map[string]any) (*unstructured.Unstructured, error) {
 	if len(settings) == 0 {
 		return base, nil
@@ -128,7 +130,7 @@ func withKubeletSettings(base *unstructured.Unstructured, settings map[string]an
 	if at < 0 {
 		return nil, errors.New("the workers' configuration has no " + kubeletConfigAt)
 	}
-	file, _ := files[at].(map[string]any) // it is one: it was found as one
+	file, _ := files[at].(map[string]any) // the index was found by this type
 	source, _, _ := unstructured.NestedString(file, "contents", "source")
 	content, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(source, dataURLBase64))
 	if err != nil {
@@ -156,7 +158,8 @@ func withKubeletSettings(base *unstructured.Unstructured, settings map[string]an
 	return rendered, nil
 }
 
-// rollOut has the pool name a rendered configuration, and the workers have it.
+// rollOut sets the rendered configuration in the pool and, unless the pool is paused, reports all workers as
+// updated.
 func (s *standIns) rollOut(ctx context.Context, pool *machineconfigv1.MachineConfigPool, name string) error {
 	if pool.Spec.Configuration.Name != name {
 		change := map[string]any{"spec": map[string]any{"configuration": map[string]any{"name": name}}}

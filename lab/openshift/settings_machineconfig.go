@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Names of ConfigMaps and of their keys that the machine config operator reads.
+// Names and keys of ConfigMaps that the machine config operator reads.
 const (
 	userBundle       = "user-ca-bundle"
 	bundleKey        = "ca-bundle.crt"
@@ -23,8 +23,8 @@ const (
 	imageRegistryCAs = "image-registry-ca"
 )
 
-// fillControllerConfig brings what administrators trust to ControllerConfig, from where all nodes get it.
-// Source: syncRenderConfig of the machine config operator.
+// fillControllerConfig copies the administrators' trusted authorities to ControllerConfig, which all nodes
+// read. Source: syncRenderConfig of the machine config operator.
 func (s *standIns) fillControllerConfig(ctx context.Context) error {
 	var proxy configv1.Proxy
 	var image configv1.Image
@@ -85,16 +85,16 @@ func (s *standIns) fillControllerConfig(ctx context.Context) error {
 	return nil
 }
 
-// fieldChange is an operation of a JSON patch. Fields of ControllerConfig must be there, be they null, which a merge
-// patch cannot do.
+// fieldChange is an operation of a JSON patch. Fields of ControllerConfig must exist even if null, which a
+// merge patch cannot express.
 type fieldChange struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// trustBundle is what the cluster's administrators trust: the bundle of the installation, and the proxy's where it is
-// another.
+// trustBundle returns the authorities that the administrators trust: the bundle of the installation, and the
+// proxy's bundle if it is different.
 func (s *standIns) trustBundle(ctx context.Context, proxyBundle string) (bundle []byte, err error) {
 	names := []string{userBundle}
 	if proxyBundle != "" && proxyBundle != userBundle {
@@ -118,7 +118,7 @@ func (s *standIns) trustBundle(ctx context.Context, proxyBundle string) (bundle 
 	return bundle, nil
 }
 
-// registryBundles returns the authorities for image registries, a key for each, in order.
+// registryBundles returns the authorities for image registries, one entry per key, in order.
 func (s *standIns) registryBundles(ctx context.Context, namespace,
 	name string) (bundles []machineconfigv1.ImageRegistryBundle, err error) {
 	bundles = []machineconfigv1.ImageRegistryBundle{} // An empty list is not null.

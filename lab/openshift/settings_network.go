@@ -11,8 +11,8 @@ import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 )
 
-// mergeProxy writes the proxy in force into the Proxy's status: as the cluster network operator, with the cluster's own
-// networks and names among those that are reached directly.
+// mergeProxy writes the effective proxy to the Proxy's status, as the cluster network operator does. The
+// cluster's own networks and names are added to the destinations without proxy.
 func (s *standIns) mergeProxy(ctx context.Context) error {
 	var proxy configv1.Proxy
 	var infrastructure configv1.Infrastructure
@@ -37,7 +37,7 @@ func (s *standIns) mergeProxy(ctx context.Context) error {
 	if proxy.Status == wanted {
 		return nil
 	}
-	// Empty fields are given, so that they are taken away.
+	// Empty fields are set to null to remove them.
 	status := map[string]any{"httpProxy": orNull(wanted.HTTPProxy), "httpsProxy": orNull(wanted.HTTPSProxy),
 		"noProxy": orNull(wanted.NoProxy)}
 	return s.patch(ctx, proxyResource, theCluster, map[string]any{"status": status}, "status")
@@ -50,15 +50,15 @@ func orNull(text string) any {
 	return text
 }
 
-// notProxied merges what administrators ask for with what every cluster needs.
-// Source: pkg/util/proxyconfig/no_proxy.go of the cluster network operator.
+// notProxied merges the administrators' exceptions with the exceptions that every cluster needs. Source:
+// pkg/util/proxyconfig/no_proxy.go of the cluster network operator.
 func notProxied(wanted string, infrastructure *configv1.InfrastructureStatus, network *configv1.NetworkStatus) (string,
 	error) {
 	internal, err := url.Parse(infrastructure.APIServerInternalURL)
 	if err != nil {
 		return "", fmt.Errorf("the Infrastructure's internal address of the API server: %w", err)
 	}
-	all := []string{"127.0.0.1", "localhost", ".svc", ".cluster.local", internal.Hostname(), "10.0.0.0/16"} // The last is the machines' network.
+	all := []string{"127.0.0.1", "localhost", ".svc", ".cluster.local", internal.Hostname(), "10.0.0.0/16"} // The last is the machine network.
 	all = append(all, network.ServiceNetwork...)
 	for _, entry := range network.ClusterNetwork {
 		all = append(all, entry.CIDR)
@@ -82,7 +82,7 @@ func notProxied(wanted string, infrastructure *configv1.InfrastructureStatus, ne
 	return strings.Join(slices.Compact(all), ","), nil
 }
 
-// reportMTU writes the MTU of the pod network that is in force into the network's status.
+// reportMTU writes the effective MTU of the pod network to the network's status.
 func (s *standIns) reportMTU(ctx context.Context) error {
 	var wanted operatorv1.Network
 	var network configv1.Network

@@ -35,7 +35,7 @@ func startSettings(t *testing.T) settings {
 	return settings{f, client}
 }
 
-// change merges into an object, and puts it back after the test.
+// change merges a patch into an object and reverts it after the test.
 func (s settings) change(resource schema.GroupVersionResource, name, patch, back string) {
 	s.t.Helper()
 	do := func(ctx context.Context, patch string) {
@@ -59,7 +59,7 @@ func (s settings) configMap(namespace, name string, data map[string]string) {
 	})
 }
 
-// becomes waits until an object is as wanted.
+// becomes waits until an object satisfies the condition.
 func becomes[T any](s settings, what string, resource schema.GroupVersionResource, name string,
 	condition func(*T) bool) {
 	s.t.Helper()
@@ -187,7 +187,7 @@ func TestKubeletSettingsComeToTheWorkersThroughAnotherRenderedConfiguration(t *t
 		})
 }
 
-// kubeletOf returns the kubelet's configuration in a rendered one.
+// kubeletOf returns the kubelet's configuration in a rendered configuration.
 func (s settings) kubeletOf(name string) string {
 	s.t.Helper()
 	object, err := s.dynamic.Resource(machineConfigResource).Get(s.t.Context(), name, metav1.GetOptions{})

@@ -24,23 +24,23 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Validity is the time that a certificate is good for.
+// Validity is the validity period of a certificate.
 type Validity struct{ NotBefore, NotAfter time.Time }
 
-// Signed is a certificate that was issued.
+// Signed is an issued certificate.
 type Signed struct {
-	// User is the user that it names, and SignerName the signer that was asked.
+	// User is the user in the certificate, and SignerName the requested signer.
 	User, SignerName string
-	// Requester has made the request.
+	// Requester is the user that created the request.
 	Requester string
 	Leaf      *x509.Certificate
-	// At is when it was signed.
+	// At is the time of the signature.
 	At time.Time
 }
 
-// Signer signs approved requests in place of the controller manager, for control planes that leave it to somebody else:
-// the controller manager signs everything from now on and for the same time, so that a test of renewals would take that
-// long.
+// Signer signs approved requests instead of the controller manager, for control planes with
+// cluster.Options.ExternalSigner. The controller manager always signs for the same time from now on, so that a
+// test of renewals would take that long.
 type Signer struct {
 	authority tls.Certificate
 	clock     clock.PassiveClock
@@ -54,21 +54,21 @@ type Signer struct {
 	requests certificateslisters.CertificateSigningRequestLister
 }
 
-// NewSigner makes a signer that gives certificates the validity that the function says for the user that they name.
+// NewSigner returns a signer that uses the function for the validity of a user's certificates.
 func NewSigner(authority tls.Certificate, now clock.PassiveClock,
 	validity func(user string, now time.Time) Validity) *Signer {
 	return &Signer{authority: authority, clock: now, validity: validity}
 }
 
-// SetValidity changes the validity of certificates that are signed from now on.
+// SetValidity changes the validity of future certificates.
 func (s *Signer) SetValidity(validity func(user string, now time.Time) Validity) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.validity = validity
 }
 
-// HoldRenewals has the signer sign nothing more for users that have a certificate of the same signer already, as if it
-// were broken just for them. Their requests wait until release is called.
+// HoldRenewals stops signing for users that already have a certificate of the same signer, as if renewals were
+// broken. Their requests wait until release is called.
 func (s *Signer) HoldRenewals() (release func()) {
 	hold := func(holding bool) {
 		s.mu.Lock()
@@ -79,28 +79,28 @@ func (s *Signer) HoldRenewals() (release func()) {
 	return func() { hold(false) }
 }
 
-// held reports whether a request waits, because its user has a certificate.
+// held reports whether a request must wait because the user already has a certificate.
 func (s *Signer) held(user, signer string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holding && slices.ContainsFunc(s.signed, func(c Signed) bool { return c.User == user && c.SignerName == signer })
 }
 
-// Signed returns the certificates that were signed so far, oldest first.
+// Signed returns the certificates signed so far, oldest first.
 func (s *Signer) Signed() []Signed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.signed)
 }
 
-// Forget drops the certificates that Signed returns, for labs in which more are signed than there is room for.
+// Forget drops the certificates that Signed returns, to limit memory in labs with many certificates.
 func (s *Signer) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.signed = nil
 }
 
-// Run signs until ctx is done. An error means that it could not start.
+// Run signs until ctx is done. An error means that the start failed.
 func (s *Signer) Run(ctx context.Context, config *rest.Config, log *slog.Logger) (err error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "lab signer"
@@ -120,7 +120,7 @@ func (s *Signer) Run(ctx context.Context, config *rest.Config, log *slog.Logger)
 	return nil
 }
 
-// sign signs one request, if it was approved and asks for what its signer gives.
+// sign signs one request if it is approved and valid for its signer.
 func (s *Signer) sign(ctx context.Context, name string) error {
 	request, err := s.requests.Get(name)
 	if err != nil || len(request.Status.Certificate) > 0 || !isApproved(request) {
@@ -181,7 +181,8 @@ func (s *Signer) issue(asked *x509.CertificateRequest, usage x509.ExtKeyUsage, v
 	return x509.ParseCertificate(der)
 }
 
-// usageFor is what a certificate of the request's signer is for, or why that signer gives none.
+// usageFor returns the key usage of certificates of the request's signer, or an error if the signer refuses the
+// request.
 func usageFor(request *certificatesv1.CertificateSigningRequest, asked *x509.CertificateRequest) (x509.ExtKeyUsage,
 	error) {
 	if err := asked.CheckSignature(); err != nil {

@@ -19,12 +19,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 )
 
-// unsigned is a control plane that leaves approving and signing to others.
+// unsigned is a control plane without approver and signer.
 var unsigned = clustertest.New(cluster.Options{
 	Profile: cluster.OpenShift, BootLimit: 5 * time.Minute, ExternalSigner: true, NoRenewalApproval: true,
 })
 
-// signing runs a signer on a control plane that has none, and makes certificates good for the time given.
+// signing runs a signer with the given validity on a control plane that has none.
 func signing(t *testing.T, validity Validity) (fixture, *Signer) {
 	t.Helper()
 	c := unsigned.Cluster(t)
@@ -113,7 +113,7 @@ func TestSigner(t *testing.T) {
 		f.approve(withAddress)
 		last := client(kubelet, "")
 		f.approve(last)
-		f.issued(last) // what came before it was seen before it
+		f.issued(last) // earlier requests were processed before
 		for _, name := range []string{pending, withAddress} {
 			request, err := f.admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil || len(request.Status.Certificate) > 0 || name == pending && len(request.Status.Conditions) > 0 {

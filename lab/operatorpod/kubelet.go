@@ -35,18 +35,18 @@ const KubeletPort = 10250
 // idleTimeout ends a connection that carries no data.
 const idleTimeout = 10 * time.Minute
 
-// Kubelet serves the Pod of an operator that runs as a process. The API server sends the commands of kubectl exec to this Kubelet, as to
-// the kubelet of a Linux node.
+// Kubelet serves the Pod of an operator that runs as a process. The API server sends the commands of kubectl
+// exec to this Kubelet, as to the kubelet of a Linux node.
 type Kubelet struct {
 	// Client creates the Pod.
 	Client client.Client
-	// Namespace is the operator's.
+	// Namespace is the namespace of the operator.
 	Namespace string
 	// Node is the name of the Linux node of the Pod, and Address its internal IP address, which this machine must have.
 	Node, Address string
 	// Signer signs the serving certificate. The API server trusts this signer for kubelets.
 	Signer tls.Certificate
-	// Log is the file with the operator's log, which kubectl logs prints as a whole.
+	// Log is the file with the operator's log, which kubectl logs prints completely.
 	Log string
 	// Command returns a command of the operator's program, with the flags and the environment of the operator.
 	Command func(ctx context.Context, arguments ...string) *exec.Cmd
@@ -80,8 +80,8 @@ func (k Kubelet) Run(ctx context.Context, ready func()) error {
 	return fmt.Errorf("serve the Pod of the operator: %w", err)
 }
 
-// createPod creates the Pod of the Deployment, which has 0 replicas in the lab. Without an IP address of the Pod no Service gets an
-// endpoint.
+// createPod creates the Pod of the Deployment, which has 0 replicas in the lab. Without an IP address of the
+// Pod no Service gets an endpoint.
 func (k Kubelet) createPod(ctx context.Context) error {
 	var deployment appsv1.Deployment
 	if err := k.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: Name}, &deployment); err != nil {
@@ -122,7 +122,8 @@ func (k Kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
 		remotecommand.SupportedStreamingProtocols)
 }
 
-// ExecInContainer implements streaming.Executor. The line has the program and the flags of the container first, which Command replaces.
+// ExecInContainer implements streaming.Executor. The line starts with the program and the flags of the
+// container, which Command replaces.
 func (k Kubelet) ExecInContainer(ctx context.Context, _, _, _ string, line []string, in io.Reader, out, errOut io.WriteCloser, _ bool,
 	_ <-chan streaming.TerminalSize, _ time.Duration) error {
 	var deployment appsv1.Deployment
@@ -135,7 +136,7 @@ func (k Kubelet) ExecInContainer(ctx context.Context, _, _, _ string, line []str
 	}
 	command := k.Command(ctx, line[1+flags:]...)
 	command.Stdout, command.Stderr = out, errOut
-	input, err := command.StdinPipe() // command.Stdin would wait for the end of the input, which comes after the end of the command
+	input, err := command.StdinPipe() // command.Stdin would wait for the end of the input after the end of the command
 	if err != nil {
 		return fmt.Errorf("run the operator's program: %w", err)
 	}

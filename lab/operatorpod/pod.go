@@ -1,4 +1,5 @@
-// Package operatorpod stands in for the pod of the operator, in which kubectl windows runs commands: no node of the lab runs pods.
+// Package operatorpod simulates the pod of the operator, where kubectl windows runs commands: no node of the
+// lab runs pods.
 package operatorpod
 
 import (
@@ -22,10 +23,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/podexec"
 )
 
-// Pod runs commands of the operator's program as its pod would, with the operator's configuration and its rights.
+// Pod runs commands of the operator's program as the real pod would, with the operator's configuration and
+// rights.
 type Pod struct{ Config operator.Config }
 
-// Run implements what the commands of kubectl windows ask in the pod.
+// Run implements the commands that kubectl windows runs in the pod.
 func (p Pod) Run(ctx context.Context, arguments []string, streams podexec.Streams) (int, error) {
 	root := &cobra.Command{Use: "wmco", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(inspection.Commands(func() (operator.Config, error) { return p.Config, nil })...)
@@ -49,8 +51,8 @@ func (p Pod) Run(ctx context.Context, arguments []string, streams podexec.Stream
 	return 1, nil
 }
 
-// Windows runs one of the commands of kubectl windows that ask the operator's pod, and returns what it prints and its
-// exit status.
+// Windows runs a command of kubectl windows that needs the operator's pod, and returns the output and the exit
+// status.
 func (p Pod) Windows(ctx context.Context, kubeconfig string, arguments ...string) (printed string, exitStatus int, err error) {
 	var out bytes.Buffer
 	a := cmdutil.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, clock.RealClock{})

@@ -1,5 +1,5 @@
-// Package payload makes the lab's payload: the real agent, and small stand-ins for everything else that a Windows node
-// runs.
+// Package payload generates the lab's payload: the real agent, and small simulated executables for all other
+// programs of a Windows node.
 package payload
 
 import (
@@ -10,32 +10,34 @@ import (
 	"math/rand/v2"
 )
 
-// executableMagic begins a stand-in: the two letters of every Windows executable, and a line that says what it is.
+// executableMagic is the beginning of a simulated executable: the two letters of every Windows executable, and
+// a descriptive line.
 const executableMagic = "MZwmco-lab-stand-in\n"
 
-// Executable describes the program that a stand-in replaces. It is the second line of the file.
+// Executable describes the program that a simulated executable replaces. It is the second line of the file.
 type Executable struct {
 	Component string `json:"component"` // "kubelet"
 	File      string `json:"file"`      // "kubelet.exe"
 	Version   string `json:"version"`   // "v1.36.3"
-	Size      int    `json:"size"`      // of the whole file, so that a part of one is not taken for it
+	Size      int    `json:"size"`      // of the complete file, to detect an incomplete one
 	Defect    Defect `json:"defect,omitempty"`
 }
 
-// Defect is the fault of a program; "" for none. Only the kubelet has others than Exits.
+// Defect is the fault of a program; "" for none. Only the kubelet supports faults other than Exits.
 type Defect string
 
 // Defects.
 const (
-	// DefectExits ends the program with an error as soon as it is started.
+	// DefectExits makes the program exit with an error immediately after the start.
 	DefectExits Defect = "exits"
-	// DefectUnhealthy leaves the program running, and its health endpoint says that it does not work.
+	// DefectUnhealthy keeps the program running with a failing health endpoint.
 	DefectUnhealthy Defect = "unhealthy"
-	// DefectNotReady leaves the program healthy, and it says of its Node that it is not Ready.
+	// DefectNotReady keeps the program healthy, but the program reports its Node as not Ready.
 	DefectNotReady Defect = "not-ready"
 )
 
-// ReadExecutable reads the description from a file. A file that is no stand-in, or incomplete, is an error.
+// ReadExecutable reads the description from a file. It returns an error if the file is incomplete or no
+// simulated executable.
 func ReadExecutable(content []byte) (Executable, error) {
 	rest, ok := bytes.CutPrefix(content, []byte(executableMagic))
 	if !ok {
@@ -55,15 +57,15 @@ func ReadExecutable(content []byte) (Executable, error) {
 	return e, nil
 }
 
-// blockBytes is the unit of filler: noiseBytes of noise and the rest text, which makes the ratio of compression that
-// the real executables have together: 55 to 62 of 308 MB.
+// blockBytes is the unit of filler: noiseBytes of noise, and text in the rest. The compression ratio equals the
+// ratio of all real executables: 55 to 62 of 308 MB.
 const (
 	blockBytes = 4096
 	noiseBytes = 780
 )
 
-// Content makes the file. The same Executable gives the same bytes; another version differs in its header and one block
-// of eight, as a patch release does.
+// Content returns the content of the file. The same Executable yields the same bytes; another version differs
+// in the header and one block of eight, as a patch release does.
 func (e Executable) Content() []byte {
 	header, err := json.Marshal(e)
 	if err != nil {

@@ -11,31 +11,31 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// AgentPackage is the main package by which the real agent is recognized in an executable's build information.
+// AgentPackage is the main package that identifies the real agent in the build information of an executable.
 const AgentPackage = "github.com/windows-machine-config/wmco/cmd/wicd"
 
-// windowBytes is small, so that fifty hosts of one process can unpack at once.
+// windowBytes is small, so that fifty hosts in one process can unpack at once.
 const windowBytes = 1 << 20
 
 const kib = 1 << 10
 
-// RealSizePercent is the SizePercent at which the stand-ins are together about as large as the real executables.
+// RealSizePercent is the SizePercent for a total size similar to the real executables.
 const RealSizePercent = 1200
 
-// Options change what is made. The zero value makes the versions of the real payload in about 20 MB.
+// Options modify the payload. The zero value creates the versions of the real payload in about 20 MB.
 type Options struct {
-	// Versions are the versions of components that are not to have their usual one.
+	// Versions overrides the versions of components.
 	Versions map[string]string
-	// SizePercent scales the stand-ins' sizes. Zero: 100.
+	// SizePercent scales the sizes of the simulated executables. Zero: 100.
 	SizePercent int
-	// Defects are the components that do not work, and how.
+	// Defects maps components to their faults.
 	Defects map[string]Defect
-	// AgentBytes is the size of a stand-in for the agent. Zero: 64 KiB.
+	// AgentBytes is the size of a simulated agent. Zero: 64 KiB.
 	AgentBytes int
-	// Earlier are payloads that hosts may have: patches are made from them.
+	// Earlier are payloads that hosts may have: patches are created from these.
 	Earlier []*payload.Payload
-	// Program is the Windows program that every stand-in begins with, for hosts that really run them. Nil: for simulated
-	// hosts.
+	// Program is the Windows program at the beginning of every simulated executable, for hosts that really run
+	// it. Nil: for simulated hosts.
 	Program []byte
 }
 
@@ -50,7 +50,7 @@ type file struct {
 	size int
 }
 
-// components are the parts of a Windows node, with the versions that the real payload is built from.
+// components are the parts of a Windows node, with the versions of the real payload.
 var components = []component{
 	{"containerd", "v2.4.2", nil, []file{{"containerd.exe", 2500 * kib}, {"containerd-shim-runhcs-v1.exe", 1000 * kib}}},
 	{"kubelet", "v1.36.3", nil, []file{{"kubelet.exe", 4000 * kib}}},
@@ -65,8 +65,8 @@ var components = []component{
 	{"ecr-credential-provider", "v1.36.0", []string{"AWS"}, []file{{"ecr-credential-provider.exe", 1000 * kib}}},
 }
 
-// Generate writes the lab's payload into a folder. wicdExe is the agent, built for Windows; empty takes a stand-in for
-// it too. version is the operator's. Equal arguments give equal files.
+// Generate writes the lab's payload to a directory. wicdExe is the agent, built for Windows; if empty, the
+// agent is also simulated. version is the version of the operator. Equal arguments yield equal files.
 func Generate(directory, wicdExe, version string, options Options) (*payload.Payload, error) {
 	agent, err := options.agent(wicdExe, version)
 	if err != nil {
@@ -106,7 +106,7 @@ func standIn(name, version string) payload.Component {
 	return payload.Component{Name: name, Version: version, Source: "lab stand-in", Required: true, StandIn: true}
 }
 
-// addFile adds the stand-in e: for simulated hosts, or the program where there is one.
+// addFile adds the simulated executable e: for simulated hosts, or as a real program if program is set.
 func addFile(source *payload.Source, e Executable, program []byte) {
 	source.Files = append(source.Files, payload.File{Path: e.File})
 	source.Content = append(source.Content, func() (io.ReadCloser, error) {
@@ -118,7 +118,8 @@ func addFile(source *payload.Source, e Executable, program []byte) {
 	})
 }
 
-// agent returns the agent built for Windows, or a stand-in. A version of its own among Versions is for stand-ins alone.
+// agent returns the agent built for Windows, or a simulated agent. Only a simulated agent may have a version in
+// Versions.
 func (o Options) agent(wicdExe, version string) (payload.Source, error) {
 	if wicdExe == "" {
 		version = cmp.Or(o.Versions[payload.ComponentAgent], version)

@@ -9,14 +9,14 @@ import (
 	"os"
 )
 
-// programMark begins the line at the end of a stand-in that is a real program.
+// programMark starts the line at the end of a simulated executable that is a real program.
 const programMark = "\nwmco-lab-stand-in "
 
-// programLimit is how many bytes that line has at most.
+// programLimit is the maximum length of that line in bytes.
 const programLimit = 1 << 10
 
-// Program makes the file of a program that runs on a real Windows and stands for e: the program, filler up to e.Size if
-// there is room, and what it stands for. Windows and Wine ignore what follows an image.
+// Program returns a program that runs on a real Windows and simulates e: the program, filler up to e.Size if
+// possible, and the description. Windows and Wine ignore data after an image.
 func (e Executable) Program(program []byte) ([]byte, error) {
 	line, err := json.Marshal(e)
 	if err != nil {

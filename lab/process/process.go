@@ -1,4 +1,4 @@
-// Package process runs programs of the lab as processes whose output goes to a file.
+// Package process runs programs of the lab as processes with output to a file.
 package process
 
 import (
@@ -13,29 +13,30 @@ import (
 	"time"
 )
 
-// pollInterval is how often WaitFor evaluates its condition.
+// pollInterval is the interval between evaluations of a WaitFor condition.
 const pollInterval = 10 * time.Millisecond
 
-// Process is a program that was started.
+// Process is a started program.
 type Process struct {
-	// Started is when it was started.
+	// Started is the start time.
 	Started time.Time
 
 	name    string
 	command *exec.Cmd
 	log     string
 	done    chan struct{}
-	err     error // how it ended, once done is closed
+	err     error // the result, once done is closed
 }
 
-// Start starts a command, whose output is appended to the log. The name is for errors. The process is killed with this one, and is in
-// a process group of its own, so that an interrupt from the terminal is left to this process.
+// Start starts a command with its output appended to the log. The name is used in errors. The process is killed
+// with this process, and has a separate process group, so that only this process receives an interrupt from the
+// terminal.
 func Start(name string, command *exec.Cmd, log string) (*Process, error) {
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("make the log of %s: %w: choose another file", name, err)
 	}
-	defer output.Close() // the process has its own
+	defer output.Close() // the process has its own copy
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	p := &Process{Started: time.Now(), name: name, command: command, log: log, done: make(chan struct{})}
@@ -47,8 +48,8 @@ func Start(name string, command *exec.Cmd, log string) (*Process, error) {
 	return p, nil
 }
 
-// run starts the process and waits for its end on one thread: to the kernel a parent is a thread, and the process is killed when
-// the thread that started it ends.
+// run starts the process and waits for its end on one thread: the kernel treats the thread as the parent, and
+// kills the process when the thread that started it ends.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -63,35 +64,35 @@ func (p *Process) run(started chan<- error) {
 	close(p.done)
 }
 
-// PID returns the number of the process.
+// PID returns the process id.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
-// Log returns the file with the output.
+// Log returns the path of the file with the output.
 func (p *Process) Log() string { return p.log }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns how the process ended, when Done is closed.
+// Err returns the result of the process, after Done is closed.
 func (p *Process) Err() error { return p.err }
 
-// Failure returns how the process ended, with the end of its log, when Done is closed.
+// Failure returns the result of the process with the end of the log, after Done is closed.
 func (p *Process) Failure() error {
 	return fmt.Errorf("%s ended (%w); its log %s ends with:\n%s", p.name, p.err, p.log, p.tail())
 }
 
-// Stop asks the process to end, as Kubernetes does, and waits for it.
+// Stop requests the end of the process by SIGTERM, as Kubernetes does, and waits.
 func (p *Process) Stop() { p.signal(syscall.SIGTERM) }
 
 // Kill ends the process at once.
 func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
 
 func (p *Process) signal(signal os.Signal) {
-	_ = p.command.Process.Signal(signal) // fails only when it has ended
+	_ = p.command.Process.Signal(signal) // fails only after the end
 	<-p.done
 }
 
-// WaitFor waits until the condition is true, and fails when the process ends before or ctx does.
+// WaitFor waits until the condition is true, and returns an error if the process or ctx ends before.
 func (p *Process) WaitFor(ctx context.Context, condition func() (bool, error)) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

@@ -9,7 +9,8 @@ import (
 
 const rootModule = "module github.com/windows-machine-config/wmco\n"
 
-// Repository returns the root of the repository that the working directory is in. Other modules may lie between.
+// Repository returns the root of the repository that contains the working directory. Other modules may be in
+// between.
 func Repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -26,7 +27,7 @@ func Repository() (string, error) {
 	}
 }
 
-// Built returns the path of a program that make builds, given its path in the repository.
+// Built returns the path of a program that `make` builds, for a path in the repository.
 func Built(program string) (string, error) {
 	root, err := Repository()
 	if err != nil {

@@ -16,19 +16,19 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// scraped are the operator and an exporter that are up.
+// scraped contains a running operator and a running exporter.
 const scraped = `
   up{job="windows-machine-config-operator"} 1x150
   up{job="windows-exporter",instance="win-a"} 1x150`
 
-// alertCase is a course of events. Each series has a value for each minute from the first on.
+// alertCase is a sequence of samples. Each series has a value per minute.
 type alertCase struct {
 	alert string
-	// series are what Prometheus has scraped.
+	// series are the scraped series.
 	series string
-	// silent and firing are minutes; in the last of silent, what was wrong is over.
+	// silent and firing are minutes; in the last minute of silent, the problem is over.
 	silent, firing []int
-	// about are labels of the one alert that fires.
+	// about are labels of the only alert that fires.
 	about map[string]string
 }
 
@@ -97,7 +97,7 @@ var alertCases = map[string]alertCase{
   wmco_agent_repairs_total{node="win-a"} 0x10 1x110`, []int{0, 30, 90, 130}, nil, nil},
 }
 
-// ruleGroups returns what the operator tells Prometheus.
+// ruleGroups returns the rules of the operator for Prometheus.
 func ruleGroups(t *testing.T) []rulefmt.RuleGroup {
 	t.Helper()
 	data, err := os.ReadFile(rulesFile)
@@ -129,7 +129,7 @@ func alertingRules(t *testing.T) (all []*rules.AlertingRule) {
 	return all
 }
 
-// play evaluates all alerts each minute, and returns those that fire in each.
+// play evaluates all alerts each minute, and returns the firing alerts of each minute.
 func (c alertCase) play(t *testing.T, minutes int) [][]*rules.Alert {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, "load 1m"+c.series+"\n")
@@ -179,7 +179,7 @@ func TestEachAlertFiresAndResolves(t *testing.T) {
 	}
 }
 
-// isAbout checks the labels of an alert, and that Prometheus could fill in its annotations.
+// isAbout checks the labels of an alert, and that Prometheus expanded its annotations.
 func (c alertCase) isAbout(t *testing.T, a *rules.Alert) {
 	t.Helper()
 	if got := a.Labels.Get(labels.AlertName); got != c.alert {

@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// configFile is what the prometheus-operator makes of the operator's objects; a test of lab/prometheusoperator compares.
+	// configFile is the configuration that the prometheus-operator generates from the operator's objects; a
+	// test of lab/prometheusoperator compares it.
 	configFile = "testdata/prometheus.yaml"
 	own        = "openshift-windows-machine-config-operator"
 )
 
-// tls is where Prometheus reads certificates.
+// tls contains the certificate paths of Prometheus.
 type tls struct {
 	CA          string `yaml:"ca_file"`
 	Certificate string `yaml:"cert_file"`
@@ -26,7 +27,7 @@ type tls struct {
 	ServerName  string `yaml:"server_name"`
 }
 
-// job is how Prometheus scrapes, as far as the tests ask.
+// job is the part of a scrape configuration that the tests check.
 type job struct {
 	Name      string `yaml:"job_name"`
 	Scheme    string
@@ -40,7 +41,7 @@ type job struct {
 	} `yaml:"kubernetes_sd_configs"`
 }
 
-// configured returns the job that comes of a ServiceMonitor, and the patterns of the rules' files.
+// configured returns the scrape job for a ServiceMonitor, and the patterns of the rule files.
 func configured(t *testing.T, monitor string) (job, []string) {
 	t.Helper()
 	data, err := os.ReadFile(configFile)
@@ -64,7 +65,7 @@ func configured(t *testing.T, monitor string) (job, []string) {
 // R-136
 func TestTheInstanceOfATargetIsItsNode(t *testing.T) {
 	exporters, _ := configured(t, "windows-exporter")
-	// As the discovery of Prometheus finds an address in an EndpointSlice.
+	// The labels as discovered by Prometheus for an address in an EndpointSlice.
 	found := map[string]string{
 		"__address__": "10.0.0.1:9182", "job": "j", "__meta_kubernetes_namespace": own,
 		"__meta_kubernetes_service_name": "windows-exporter", "__meta_kubernetes_service_label_name": "windows-exporter",
@@ -82,7 +83,7 @@ func TestTheInstanceOfATargetIsItsNode(t *testing.T) {
 	}
 }
 
-// The exporter's label namespace becomes exported_namespace, because the target has one.
+// The exporter's label namespace becomes exported_namespace, because the target already has this label.
 func TestASeriesOfAContainerIsOfTheNamespaceOfItsPod(t *testing.T) {
 	exporters, _ := configured(t, "windows-exporter")
 	for name, want := range map[string]string{"windows_container_cpu_usage_seconds_total": "shop", "windows_made_up": own} {

@@ -19,7 +19,7 @@ const (
 	catalogFile = "../../docs/metrics.md"
 )
 
-// others are metrics that neither the operator has nor its rules record.
+// others are metrics from other sources than the operator and its rules.
 var others = []string{"up", "kubelet_certificate_manager_client_ttl_seconds"}
 
 // entry is a row of the catalog of the operator's metrics.
@@ -49,7 +49,7 @@ func catalog(t *testing.T) (all []entry) {
 	return all
 }
 
-// series are stand-ins for what the operator serves, of each metric of the catalog.
+// series returns fake series of the operator for a metric of the catalog.
 func (e entry) series() string {
 	var labels []string
 	for _, label := range e.labels {
@@ -69,7 +69,7 @@ func (e entry) series() string {
 	return "  " + e.name + with + " 1x30\n"
 }
 
-// queries returns what a dashboard asks, by the titles of the panels.
+// queries returns the queries of a dashboard by panel title.
 func queries(t *testing.T, file string) map[string][]string {
 	t.Helper()
 	type panel struct {
@@ -77,8 +77,8 @@ func queries(t *testing.T, file string) map[string][]string {
 		Targets []struct{ Expr string }
 	}
 	var dashboard struct {
-		Panels []panel                    // as Grafana has it
-		Rows   []struct{ Panels []panel } // as the console has it
+		Panels []panel                    // Grafana format
+		Rows   []struct{ Panels []panel } // console format
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {

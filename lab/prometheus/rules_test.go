@@ -1,6 +1,6 @@
-// Package prometheus evaluates the recording rules and alerts for Windows nodes, the labels of their series, and the
-// queries of the dashboards, with the real Prometheus. It is a module of its own, because Prometheus is a large one, and
-// reads all that from files that tests of the operator keep up to date.
+// Package prometheus evaluates the recording rules and alerts for Windows nodes, the labels of their series,
+// and the queries of the dashboards, with the real Prometheus. It is a separate module, because Prometheus is a
+// large dependency, and reads its input from files that tests of the operator keep up to date.
 package prometheus
 
 import (
@@ -21,16 +21,16 @@ import (
 
 const (
 	rulesFile = "testdata/rules.yaml"
-	// expressionsFile is also what docs/metrics.md shows.
+	// expressionsFile is also the source of a part of docs/metrics.md.
 	expressionsFile = "testdata/expressions.yaml"
 	// scrape is the interval of the ServiceMonitor.
 	scrape = 30 * time.Second
-	// minutes are how long the exporter has been scraped.
+	// minutes is the duration of the scraped data.
 	minutes = 15
 )
 
-// exporter is what windows_exporter 0.31 serves on a node with two processors, two volumes with letters, one without,
-// and a pod of one container. TARGET are the labels that the scrape adds.
+// exporter contains the metrics of windows_exporter 0.31 on a node with two processors, two volumes with
+// letters, one without, and a pod with one container. TARGET is replaced by the labels that the scrape adds.
 const exporter = `load 30s
   windows_cpu_time_total{core="0,0",mode="idle",TARGET} 0+27x30
   windows_cpu_time_total{core="0,1",mode="idle",TARGET} 0+27x30
@@ -66,7 +66,7 @@ const exporter = `load 30s
   windows_container_network_transmit_bytes_total{container="web",pod="web-1",container_id="c",interface="eth",POD} 0+90x30
 `
 
-// cluster are rules of OpenShift's own monitoring that take the series of every job.
+// cluster contains rules of OpenShift's own monitoring that read the series of every job.
 const cluster = `groups:
 - name: kube-prometheus-node-recording.rules
   rules:
@@ -80,7 +80,7 @@ const cluster = `groups:
     expr: sum(rate(node_cpu_seconds_total{mode!="idle",mode!="iowait",mode!="steal"}[5m])) WITHOUT (cpu, mode) / ON(instance) GROUP_LEFT() count(sum(node_cpu_seconds_total) BY (instance, cpu)) BY (instance)
 `
 
-// monitored is a Prometheus that has scraped the exporter and evaluated the rules.
+// monitored is a Prometheus after scraping the exporter and evaluating the rules.
 type monitored struct {
 	*testing.T
 	engine  *promql.Engine
@@ -130,7 +130,7 @@ func parse(t *testing.T, file string) (parsed []*rules.RecordingRule) {
 	return parsed
 }
 
-// evaluate does what Prometheus does every 30 seconds.
+// evaluate evaluates the rules every 30 seconds, as Prometheus does.
 func (m *monitored) evaluate(all []*rules.RecordingRule) {
 	m.Helper()
 	query := rules.EngineQueryFunc(m.engine, m.storage)
@@ -142,7 +142,7 @@ func (m *monitored) evaluate(all []*rules.RecordingRule) {
 			}
 			appender := m.storage.Appender(m.Context())
 			for _, sample := range vector {
-				// Another rule that records the same series makes a second sample of one moment.
+				// Another rule that records the same series causes a second sample at the same time.
 				if _, err := appender.Append(0, sample.Metric, sample.T, sample.F); err != nil {
 					m.Fatalf("%s: %v", rule.Name(), err)
 				}
@@ -168,14 +168,14 @@ func (m *monitored) ask(expr string) promql.Vector {
 	return vector
 }
 
-// expression is what somebody asks about Windows nodes; see the file.
+// expression is a query about Windows nodes; see the file.
 type expression struct {
 	Where, Shows, Expr, None string
 	Value                    float64
 }
 
-// What the console asks for in its list of nodes, on the page of a node and on that of a pod, and what the cluster's
-// rules and the dashboards for Linux nodes read. R-136, R-139, R-140, L-17
+// The console queries these metrics for the list of nodes, the page of a node and the page of a pod. The
+// cluster's rules and the dashboards for Linux nodes also read them. R-136, R-139, R-140, L-17
 func TestTheConsoleHasFiguresOfWindowsNodes(t *testing.T) {
 	data, err := os.ReadFile(expressionsFile)
 	if err != nil {

@@ -13,17 +13,18 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// look is how often the objects are read. The prometheus-operator watches them, and its reloader looks every few seconds.
+// The interval between reads of the objects. The prometheus-operator watches the objects instead, and its
+// reloader checks every few seconds.
 const look = time.Second
 
-// follower keeps the files of Prometheus' pod as the objects in the API server say.
+// follower keeps the files of Prometheus' pod up to date with the objects in the API server.
 type follower struct {
 	client   dynamic.Interface
 	settings settings
 	log      *slog.Logger
 
 	written map[string][]byte
-	failed  string // what was wrong at the last look
+	failed  string // error of the last check
 }
 
 func (f *follower) run(ctx context.Context) {
@@ -46,7 +47,7 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// once makes the files again, and writes them if they differ.
+// once generates the files and writes changed files.
 func (f *follower) once(ctx context.Context) error {
 	found, err := read(ctx, f.client)
 	if err != nil {
@@ -64,7 +65,7 @@ func (f *follower) once(ctx context.Context) error {
 	return nil
 }
 
-// write writes the files, and removes those that are no more. The configuration comes last.
+// write writes the files and removes obsolete files. The configuration is written last.
 func (f *follower) write(files map[string][]byte) error {
 	config := filepath.Join(f.settings.root, configFile)
 	for path := range f.written {
@@ -85,7 +86,7 @@ func (f *follower) write(files map[string][]byte) error {
 	return replace(config, files[config])
 }
 
-// replace writes a file that is never seen half written.
+// replace writes a file atomically.
 func replace(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the folder of %s: %w", path, err)

@@ -16,31 +16,32 @@ import (
 )
 
 const (
-	// version is the one that lab/prometheus requires: v0.305 is 3.5.
+	// version is the version that lab/prometheus requires: v0.305 is 3.5.
 	version = "v3.5.0"
-	// ruleFiles is the ConfigMap that the prometheus-operator puts rules into.
+	// ruleFiles is the name of the prometheus-operator's ConfigMap with rules.
 	ruleFiles = "prometheus-k8s-rulefiles-0"
-	// secrets is where a pod has the token of its ServiceAccount, and the certificate authority of the API server.
+	// secrets is the directory in a pod with the token of the ServiceAccount, and the certificate authority of
+	// the API server.
 	secrets = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// etc is where the pod of Prometheus has all its other files.
+	// etc is the directory of all other files in the pod of Prometheus.
 	etc = "/etc/prometheus"
-	// configFile is where Prometheus reads its configuration, which the reloader in its pod has written there.
+	// configFile is the configuration file of Prometheus, which the reloader in the pod writes.
 	configFile = etc + "/config_out/prometheus.env.yaml"
 )
 
-// settings say where Prometheus runs, which is no pod in the lab.
+// settings describe the environment of Prometheus, which does not run in a pod in the lab.
 type settings struct {
 	// apiServer is the address of the API server.
 	apiServer string
-	// root is the folder that stands for the root of the pod's file system.
+	// root is the directory that replaces the root of the pod's file system.
 	root string
-	// interval is how often Prometheus scrapes and evaluates, instead of what the objects say. Zero: what they say.
+	// interval overrides the scrape and evaluation interval of the objects. Zero: no override.
 	interval monitoringv1.Duration
 }
 
-// generate returns the files of Prometheus' pod, by their paths in the file system of the machine: the configuration and
-// the rules. Two things in the configuration differ from that of a cluster: the address of the API server is in it, and
-// the paths of files begin with the root.
+// generate returns the files of Prometheus' pod, by local path: the configuration and the rules. The
+// configuration differs from the configuration of a cluster in two points: it contains the address of the API
+// server, and paths of files start with the root.
 func (o objects) generate(s settings) (files map[string][]byte, err error) {
 	prometheus := s.prometheus()
 	cg, err := generator.NewConfigGenerator(nil, prometheus, generator.WithEndpointSliceSupport())
@@ -55,7 +56,7 @@ func (o objects) generate(s settings) (files map[string][]byte, err error) {
 		}
 		monitors[m.Namespace+"/"+m.Name] = m
 	}
-	// None of our objects refers to a Secret, so that the store stays empty.
+	// None of our objects refers to a Secret, so that the store is empty.
 	config, err := cg.GenerateServerConfiguration(prometheus, monitors, nil, nil, nil, assets.NewStoreBuilder(nil, nil), nil, nil,
 		nil, []string{ruleFiles})
 	if err != nil {
@@ -71,14 +72,14 @@ func (o objects) generate(s settings) (files map[string][]byte, err error) {
 	return files, nil
 }
 
-// inPod does what the reloader does, which fills in variables of the pod: this is the first one of one shard. It also puts
-// the root before the paths of the pod's files.
+// inPod replaces variables of the pod as the reloader does: this is the first pod of one shard. It also adds
+// the root to the paths of the pod's files.
 func (s settings) inPod(config string) string {
 	return strings.NewReplacer("$(POD_NAME)", "prometheus-k8s-0", "$(SHARD)", "0",
 		etc+"/", path.Join(s.root, etc)+"/", secrets+"/", path.Join(s.root, secrets)+"/").Replace(config)
 }
 
-// content is the file that the prometheus-operator makes of a PrometheusRule.
+// content returns the file that the prometheus-operator generates from a PrometheusRule.
 func content(rule *monitoringv1.PrometheusRule) ([]byte, error) {
 	if errs := promoperator.ValidateRule(rule.Spec, model.UTF8Validation); len(errs) > 0 {
 		return nil, fmt.Errorf("PrometheusRule %s/%s: the prometheus-operator refuses it: %v", rule.Namespace, rule.Name, errs)
@@ -90,8 +91,8 @@ func content(rule *monitoringv1.PrometheusRule) ([]byte, error) {
 	return data, nil
 }
 
-// prometheus is the object from which the prometheus-operator runs OpenShift's Prometheus, as far as it decides on the
-// configuration.
+// prometheus returns the object for OpenShift's Prometheus that the prometheus-operator reads, with the fields
+// that affect the configuration.
 func (s settings) prometheus() *monitoringv1.Prometheus {
 	interval := cmp.Or(s.interval, "30s")
 	return &monitoringv1.Prometheus{

@@ -16,7 +16,7 @@ import (
 const (
 	// own is the namespace of the objects in testdata, which tests of the operator keep up to date.
 	own = "openshift-windows-machine-config-operator"
-	// testdata is where the tests of Prometheus read what it would read in the lab.
+	// testdata is the directory that the tests of Prometheus read.
 	testdata = "../prometheus/testdata"
 	golden   = testdata + "/prometheus.yaml"
 )
@@ -35,7 +35,7 @@ func spec(t *testing.T, file string, into any) {
 	}
 }
 
-// made are the objects that the operator makes.
+// made returns the objects that the operator creates.
 func made(t *testing.T) objects {
 	t.Helper()
 	exporter := &monitoringv1.ServiceMonitor{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "windows-exporter"}}

@@ -9,16 +9,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Where OpenShift's prometheus-operator lists the kubelets, by its flag --kubelet-service.
+// The Service with OpenShift's list of kubelets, which the flag --kubelet-service of the prometheus-operator
+// sets.
 const (
 	kubeletService   = "kubelet"
 	kubeletNamespace = "kube-system"
-	// kubeletNodes are the nodes of the lab that have a kubelet: the others are Node objects and nothing else.
+	// kubeletNodes selects the nodes of the lab with a kubelet: all other nodes are only Node objects.
 	kubeletNodes = "kubernetes.io/os=windows"
 )
 
-// newKubelets returns the prometheus-operator's own controller of the Service and the EndpointSlices by which Prometheus
-// finds kubelets.
+// newKubelets returns the prometheus-operator's own controller for the Service and the EndpointSlices of
+// kubelets, which Prometheus discovers.
 func newKubelets(config *rest.Config, log *slog.Logger) (*kubelet.Controller, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {

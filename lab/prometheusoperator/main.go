@@ -1,10 +1,10 @@
-// Lab-prometheus-operator does what the prometheus-operator and the reloader in the pod do for the Prometheus of OpenShift's
-// cluster monitoring: it reads the ServiceMonitors and PrometheusRules of the namespaces that are monitored, and writes
-// the configuration and the rules to where Prometheus reads them, and it lists the kubelets. The configuration comes from
-// the prometheus-operator's own generator, the list from its own controller. It makes no pods, which the lab has not, and
-// reads no Prometheus object: it knows OpenShift's.
+// Lab-prometheus-operator replaces the prometheus-operator and the reloader of the Prometheus of OpenShift's
+// cluster monitoring. It reads the ServiceMonitors and PrometheusRules of monitored namespaces, writes the
+// configuration and the rules for Prometheus, and lists the kubelets. The configuration comes from the
+// prometheus-operator's own generator, the list from its own controller. It creates no pods, which the lab does
+// not run, and reads no Prometheus object: the object of OpenShift is built in.
 //
-// It is a module of its own, because Prometheus does not compile with the version of client-go that the
+// It is a separate module, because Prometheus does not compile with the version of client-go that the
 // prometheus-operator needs.
 package main
 
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// run follows the objects until the context is done.
+// run keeps the files up to date until the context is done.
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("lab-prometheus-operator", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "`file` with the right to read Namespaces, ServiceMonitors and PrometheusRules")
@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 	if *kubeconfig == "" || *root == "" {
 		return errors.New("--kubeconfig or --root is missing")
 	}
-	klog.SetOutput(io.Discard) // what matters of the API server is in the errors
+	klog.SetOutput(io.Discard) // relevant errors of the API server are returned
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
 		return fmt.Errorf("read --kubeconfig: %w", err)

@@ -11,16 +11,16 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// monitored is the label of the namespaces in which OpenShift's Prometheus looks for ServiceMonitors and rules.
+// monitored is the label of the namespaces that OpenShift's Prometheus searches for ServiceMonitors and rules.
 const monitored = "openshift.io/cluster-monitoring=true"
 
-// objects are what a configuration is made of.
+// objects are the inputs of a configuration.
 type objects struct {
 	monitors []*monitoringv1.ServiceMonitor
 	rules    []*monitoringv1.PrometheusRule
 }
 
-// read reads the objects of all namespaces that are monitored.
+// read reads the objects of all monitored namespaces.
 func read(ctx context.Context, client dynamic.Interface) (found objects, err error) {
 	namespaces, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
 		List(ctx, metav1.ListOptions{LabelSelector: monitored})

@@ -11,7 +11,7 @@ import (
 	"math/big"
 )
 
-// newAuthority makes a certificate that is good by the real clock and by the virtual one, and its key, both in PEM.
+// newAuthority returns a certificate that is valid by the real and the virtual clock, and its key, both in PEM.
 func (l *lab) newAuthority(name string) (certificate, key string, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	mebi = 1 << 20
 )
 
-// measure measures everything at the end of a day, and then does what the cluster does within hours of real time: it
-// deletes Events, and certificate requests that were answered.
+// measure measures all values at the end of a day. It then deletes Events and completed certificate requests,
+// as the cluster does within hours of real time.
 func (l *lab) measure(ctx context.Context) (Day, error) {
 	values, totals := Day{}, Day{}
 	if err := l.countObjects(ctx, values); err != nil {
@@ -51,13 +51,14 @@ func (l *lab) measure(ctx context.Context) (Day, error) {
 	return values, countProcess(values)
 }
 
-// hosts are all that there are.
+// hosts returns all existing hosts.
 func (l *lab) hosts() []*rig.Host {
 	l.ForgetGoneHosts()
 	return append(l.Hosts(), l.MachineHosts()...)
 }
 
-// countObjects counts the API's objects. What lives for an hour of real time is counted, and deleted.
+// countObjects counts the objects of the API. Objects that live for an hour of real time are counted and
+// deleted.
 func (l *lab) countObjects(ctx context.Context, values Day) error {
 	var brief []*unstructured.Unstructured
 	err := cluster.EachObject(ctx, l.Config, func(object *unstructured.Unstructured) error {
@@ -95,9 +96,9 @@ func (l *lab) countObjects(ctx context.Context, values Day) error {
 	return nil
 }
 
-// filling maps the beginning of a path to the largest number of such files on a host, which some hosts reach only after
-// months: for each certificate a link, the file in use, and the two former ones that the agent keeps; and one record for
-// each verb that changes something.
+// filling maps the prefix of a path to the maximum number of such files on a host, which some hosts reach only
+// after months. For each certificate, this is a link, the file in use, and the two previous files that the
+// agent keeps. For each agent command that writes, this is one record.
 var filling = map[string]int{
 	`C:\var\lib\kubelet\pki\`: 2 * 4, `C:\k\hybrid-overlay-node\pki\`: 4, `C:\k\cloud-node-manager\pki\`: 4,
 	`C:\k\wicd\last-`: 7,
@@ -115,8 +116,8 @@ func (l *lab) countHosts(values, totals Day) {
 	}
 }
 
-// countFiles counts the files of a host. Those of a filling kind count as full, and as more only when they are: how many
-// are there by now depends on how long a day takes, and on what has happened to the host.
+// countFiles counts the files of a host. A filling kind always counts as full, and higher only if more files
+// exist: the current number depends on the length of a day and on the events of the host.
 func countFiles(files map[string]fake.FileSnapshot) (count int) {
 	of := map[string]int{}
 	for path := range files {
@@ -145,10 +146,10 @@ func countSeries(values Day) error {
 	return nil
 }
 
-// countProcess looks at this process, in which the operator runs.
+// countProcess measures this process, which runs the operator.
 func countProcess(values Day) error {
 	runtime.GC()
-	runtime.GC() // what the first one has found to be finalized is freed
+	runtime.GC() // frees the objects with finalizers found by the first one
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	values[Heap] = float64(memory.HeapAlloc) / mebi

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// do does a deed. turn counts how often it was done before.
+// do performs a deed. turn is the number of previous runs.
 func (l *lab) do(ctx context.Context, deed Deed) error {
 	turn := l.turns[deed]
 	l.turns[deed]++
@@ -33,7 +33,7 @@ func (l *lab) do(ctx context.Context, deed Deed) error {
 	return nil
 }
 
-// maxPods is the kubelets' limit of pods; one of two more.
+// maxPods is the kubelets' pod limit; every second change adds one.
 const maxPods = 100
 
 func (l *lab) changeSetting(ctx context.Context, turn int) error {
@@ -48,7 +48,8 @@ func (l *lab) trustAuthority(ctx context.Context, turn int) error {
 	return l.SetTrustedCAs(ctx, certificate)
 }
 
-// rotateKubeletAuthority keeps the authority of the control plane's own clients, and has another one beside it.
+// rotateKubeletAuthority keeps the authority of the control plane's own clients and replaces the additional
+// authority.
 func (l *lab) rotateKubeletAuthority(ctx context.Context, turn int) error {
 	certificate, _, err := l.newAuthority(fmt.Sprintf("clients-%03d", turn))
 	if err != nil {
@@ -73,7 +74,7 @@ func (l *lab) rotateServiceAuthority(ctx context.Context, turn int) error {
 
 func (l *lab) rotateKey(ctx context.Context, _ int) error { return l.RotateKey(ctx, true) }
 
-// upgrade ends the operator and starts the next release, as a Deployment with the strategy Recreate does.
+// upgrade stops the operator and starts the next release, as a Deployment with the strategy Recreate does.
 func (l *lab) upgrade(_ context.Context, _ int) error {
 	if err := l.operator.Stop(); err != nil {
 		return err
@@ -84,7 +85,7 @@ func (l *lab) upgrade(_ context.Context, _ int) error {
 
 func (l *lab) restartAPI(ctx context.Context, _ int) error { return l.Cluster().Restart(ctx) }
 
-// relistHost takes always the same host out of the list: on the others, which stay nodes, it shows what becomes more.
+// relistHost always unlists the same host: growth is visible on the other hosts, which stay nodes.
 func (l *lab) relistHost(ctx context.Context, _ int) error {
 	all := l.listed
 	last := len(all) - 1
@@ -100,7 +101,7 @@ func (l *lab) relistHost(ctx context.Context, _ int) error {
 	return l.ListHosts(ctx, l.listed...)
 }
 
-// What drifts: a file that is there on each node, and a service that is.
+// The drift: a file and a service that exist on each node.
 const (
 	driftingFile    = `C:\k\kubelet.conf`
 	driftingService = "windows_exporter"
@@ -129,7 +130,7 @@ func (l *lab) drift(ctx context.Context, turn int) error {
 	}
 }
 
-// offFor is how long a host is off that installs updates.
+// offFor is the time that a host with Windows updates is off.
 const offFor = 3 * time.Minute
 
 func (l *lab) updateWindows(ctx context.Context, turn int) error {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Document writes a report as docs/soak.md.
+// Document formats a report as docs/soak.md.
 func Document(r Report) string {
 	var b strings.Builder
 	cycle := Cycle(len(r.Days))
@@ -58,7 +58,7 @@ func growthTable(r Report, cycle int) string {
 	return b.String()
 }
 
-// figure writes whole numbers without a fraction.
+// figure formats integers without a fraction.
 func figure(value float64) string {
 	if value == float64(int(value)) {
 		return fmt.Sprint(int(value))

@@ -7,32 +7,33 @@ import (
 	"slices"
 )
 
-// Day is what was measured at the end of a day, in a quiet state, by the names of measures. What has no value is 0.
+// Day contains the measurements at the end of a day, in a quiet state, by the name of the measure. Missing
+// values are 0.
 type Day map[string]float64
 
-// Verdict says whether a measure grows.
+// Verdict is the result for a measure.
 type Verdict struct {
 	Measure
-	// Before and Last are the medians of the last cycle but one and of the last.
+	// Before and Last are the medians of the last two cycles.
 	Before, Last float64
-	// Growth is the median of how much more it was on each day of the last cycle than on the same day of the cycle before,
-	// and Allowed the most that it may be.
+	// Growth is the median of the differences between each day of the last cycle and the same day of the
+	// previous cycle, and Allowed is its limit.
 	Growth, Allowed float64
 }
 
 // Grows reports whether the measure grows.
 func (v Verdict) Grows() bool { return v.Growth > v.Allowed }
 
-// String tells the verdict.
+// String formats the verdict.
 func (v Verdict) String() string {
 	return fmt.Sprintf("%s: %.4g more than on the same day of the cycle before (%.4g then, %.4g now); allowed is %.4g", v.Name, v.Growth,
 		v.Before, v.Last, v.Allowed)
 }
 
-// Judge compares each day of the last cycle with the same day of the cycle before, on which the same was done: what is
-// more then has grown, whatever a day's work is. The median of the differences is not moved by a few days on which the
-// machine was busy, and a thing that is left each day is as many more as a cycle has days. Days before these two cycles
-// are for warming up. Judge needs two cycles at least.
+// Judge compares each day of the last cycle with the same day of the previous cycle, with the same deeds: any
+// increase is growth, independent of the work of a day. A few days with a busy machine do not affect the median
+// of the differences. With a daily leak of one object, each difference is the number of days in a cycle.
+// Earlier days are for warming up. Judge needs at least two cycles.
 func Judge(days []Day, cycle int) ([]Verdict, error) {
 	if cycle < 1 || len(days) < 2*cycle {
 		return nil, fmt.Errorf("judge %d days in cycles of %d days: two whole cycles are needed", len(days), cycle)
@@ -51,15 +52,16 @@ func Judge(days []Day, cycle int) ([]Verdict, error) {
 	return verdicts, nil
 }
 
-// fewDays has more noise allowed where there are few days: their median is not quiet yet.
+// fewDays scales the additional noise that is allowed in short cycles, because the median of few days is not
+// stable yet.
 const fewDays = 3
 
-// Grown are the verdicts about what grows.
+// Grown returns the verdicts of measures that grow.
 func Grown(verdicts []Verdict) []Verdict {
 	return slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return !v.Grows() })
 }
 
-// names returns the names of all measures that days have, in the order in which they are shown.
+// names returns the names of all measures in the days, in display order.
 func names(days []Day) []string {
 	all := map[string]bool{}
 	for _, day := range days {
@@ -71,7 +73,7 @@ func names(days []Day) []string {
 		return slices.IndexFunc(measures, func(m Measure) bool { return m.Name == name })
 	}
 	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		return cmp.Or(cmp.Compare(uint(place(a)), uint(place(b))), cmp.Compare(a, b)) // those without a place come last
+		return cmp.Or(cmp.Compare(uint(place(a)), uint(place(b))), cmp.Compare(a, b)) // unknown names come last
 	})
 }
 

@@ -7,12 +7,12 @@ import (
 
 const tenDayCycle = 10
 
-// month makes the values of a month: what is usual on each day of the cycle, with a little noise, and what has grown.
+// month returns the values of a month: the usual values of the days of a cycle, a little noise, and the growth.
 func month(measure string, grown func(day int) float64) []Day {
 	usual := []float64{60, 61, 60, 64, 60, 70, 61, 60, 64, 62}
 	days := make([]Day, 3*tenDayCycle)
 	for i := range days {
-		noise := float64((i*7)%5-2) / 10 * measureOf(measure).Noise // -20 to 20 percent of it
+		noise := float64((i*7)%5-2) / 10 * measureOf(measure).Noise // -20 to 20 percent of the allowed noise
 		days[i] = Day{measure: usual[i%len(usual)] + noise + grown(i)}
 	}
 	return days
@@ -44,7 +44,7 @@ func TestALeakOfEachMeasureIsFound(t *testing.T) {
 			}
 		})
 		t.Run(name+" grows a little each day", func(t *testing.T) {
-			// What is counted grows by one at least; what is weighed by a little more in ten days than the noise.
+			// Counts grow by at least one; sizes grow in ten days by a little more than the noise.
 			daily := m.Noise/tenDayCycle*1.6 + 60*m.Share/tenDayCycle*3 + 0.2
 			if v := judged(t, month(name, func(day int) float64 { return daily * float64(day) }), name); !v.Grows() {
 				t.Error(v)
@@ -60,7 +60,7 @@ func TestOneThingADayIsALeak(t *testing.T) {
 			t.Errorf("one a day is left: %s", v)
 		}
 	}
-	oneACycle := func(day int) float64 { return float64((day + 5) / tenDayCycle) } // in the middle of it
+	oneACycle := func(day int) float64 { return float64((day + 5) / tenDayCycle) } // in the middle of a cycle
 	for _, name := range []string{Objects, objectsOf + "Lease"} {
 		if v := judged(t, month(name, oneACycle), name); !v.Grows() {
 			t.Errorf("one is left in ten days: %s", v)

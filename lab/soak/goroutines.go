@@ -7,11 +7,13 @@ import (
 	"strings"
 )
 
-// certificateManager is in the stacks of client-go's certificate managers. One that was stopped ends when its
-// certificate is due, and not before: a kubelet is a process of its own, and takes them with it.
+// certificateManager is part of the stacks of client-go's certificate managers. A stopped certificate manager
+// only ends when its certificate is due for renewal. A real kubelet is a process, and its goroutines end with
+// it.
 const certificateManager = "k8s.io/client-go/util/certificate.(*manager)"
 
-// countGoroutines counts the goroutines of this process, without those of kubelets' certificate managers.
+// countGoroutines returns the number of goroutines of this process, without goroutines of the kubelets'
+// certificate managers.
 func countGoroutines() (int, error) {
 	profile, err := goroutineProfile()
 	if err != nil {
@@ -20,7 +22,7 @@ func countGoroutines() (int, error) {
 	return countStacks(profile, certificateManager)
 }
 
-// goroutineProfile returns the stacks of this process, and how many goroutines have each.
+// goroutineProfile returns the stacks of this process with the number of goroutines for each.
 func goroutineProfile() (string, error) {
 	var text bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&text, 1); err != nil {
@@ -29,10 +31,10 @@ func goroutineProfile() (string, error) {
 	return text.String(), nil
 }
 
-// countStacks counts goroutines in a profile as runtime/pprof writes it with debug=1, but those whose stacks hold a
-// function.
+// countStacks counts the goroutines in a profile in the format of runtime/pprof with debug=1, except goroutines
+// with a function in their stack.
 func countStacks(profile, but string) (n int, err error) {
-	_, stacks, _ := strings.Cut(profile, "\n") // the first line has the total
+	_, stacks, _ := strings.Cut(profile, "\n") // the first line contains the total
 	for stack := range strings.SplitSeq(stacks, "\n\n") {
 		if strings.TrimSpace(stack) == "" || strings.Contains(stack, but) {
 			continue

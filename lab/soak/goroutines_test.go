@@ -22,7 +22,7 @@ func waitForTheTest(begun chan<- struct{}, end <-chan struct{}) {
 	<-end
 }
 
-// Other goroutines of the process come and go meanwhile: both counts are of one profile.
+// Other goroutines of the process start and end meanwhile: both counts use one profile.
 func TestGoroutinesOfThisProcessAreCounted(t *testing.T) {
 	const waiting = 7
 	begun, end := make(chan struct{}), make(chan struct{})

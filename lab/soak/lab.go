@@ -23,15 +23,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/virtualtime"
 )
 
-// The fleet.
+// Size and platform of the fleet.
 const (
 	listedHosts = 3
 	machines    = 2
-	machineSet  = "win" // short: Azure's names have 15 characters at most
+	machineSet  = "win" // short: names in Azure have at most 15 characters
 	platform    = "Azure"
 )
 
-// What Windows takes its time for.
+// Delays of Windows.
 var vm = rig.VMOptions{
 	UserDataDelay: 20 * time.Second, FeatureDuration: 10 * time.Second, RebootDuration: 20 * time.Second, SSHDelay: 5 * time.Second,
 }
@@ -41,31 +41,32 @@ type lab struct {
 	*rig.Rig
 	options  Options
 	clock    *virtualtime.Clock
-	epoch    time.Time // when the first day begins
+	epoch    time.Time // start of the first day
 	operator *rig.Operator
 	log      *log
 
 	signer      *openshift.Signer
-	signing     <-chan error // what the signer has ended with
+	signing     <-chan error // the result of the signer
 	stopSigning context.CancelFunc
 
 	listed  []string // computer names
-	release int      // the number of the operator's
+	release int      // index of the operator's release
 	turns   map[Deed]int
-	counted Day // what was counted until the last day's end
-	// clientAuthorities are what the control plane came with for the kubelets' clients; "" until they rotate.
+	counted Day // the totals at the end of the last day
+	// clientAuthorities are the initial authorities for clients of kubelets; "" before the first rotation.
 	clientAuthorities string
 }
 
-// newLab boots everything, until the whole fleet is Ready.
+// newLab boots all parts and waits until the complete fleet is Ready.
 func newLab(ctx context.Context, options Options) (l *lab, stop func() error, err error) {
 	file, err := os.Create(filepath.Join(options.Dir, "operator.log"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the operator's log: %w", err)
 	}
 	l = &lab{options: options, log: &log{to: file}, turns: map[Deed]int{}, counted: Day{}}
-	// The last day ends before the real one: what the API server writes is in the future of the operator and the hosts,
-	// and so no certificate that is good by the real clock is over by theirs.
+	// The last virtual day ends before the real day: timestamps of the API server are in the future of the
+	// operator and the hosts. A certificate that is valid by the real clock has therefore not expired by the
+	// virtual clock.
 	l.epoch = time.Now().UTC().Add(-time.Duration(options.Days+1) * day).Truncate(day)
 	l.clock = virtualtime.New(l.epoch)
 	l.clock.Stride(atWork)
@@ -94,7 +95,7 @@ func newLab(ctx context.Context, options Options) (l *lab, stop func() error, er
 	return l, stop, nil
 }
 
-// nodeGracePeriod is long: kubelets follow virtual time, which stands still while a busy machine is at work.
+// nodeGracePeriod is long: kubelets follow virtual time, which stands still while a busy machine works.
 const nodeGracePeriod = 15 * time.Minute
 
 func hostOptions() []rig.HostOptions {
@@ -106,12 +107,12 @@ func hostOptions() []rig.HostOptions {
 	return hosts
 }
 
-// clientLife is the life of the certificates of kubelets and of OVN-Kubernetes, which client-go renews by the real clock.
-// It is short because a certificate manager that was stopped, of a program that has ended, keeps its memory until its
-// certificate is due.
+// clientLife is the validity of the certificates of kubelets and of OVN-Kubernetes, which client-go renews by
+// the real clock. It is short because the certificate manager of an ended program keeps its memory until its
+// certificate is due for renewal.
 const clientLife = 10 * time.Minute
 
-// sign signs certificates in place of the controller manager.
+// sign signs certificates instead of the controller manager.
 func (l *lab) sign(ctx context.Context) error {
 	authority, err := l.Cluster().CSRSigner()
 	if err != nil {
@@ -125,7 +126,7 @@ func (l *lab) sign(ctx context.Context) error {
 	return nil
 }
 
-// populate installs the operator and makes the fleet.
+// populate installs the operator and creates the fleet.
 func (l *lab) populate(ctx context.Context) error {
 	if _, err := l.InstallOperator(ctx, ""); err != nil {
 		return err

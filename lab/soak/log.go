@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// log counts what the operator logs, and writes it.
+// log counts and writes the log messages of the operator.
 type log struct {
 	mu           sync.Mutex
 	to           io.Writer
 	lines, bytes int
-	err          error // of the first write that failed
+	err          error // of the first failed write
 }
 
 func (l *log) add(prefix, arguments string) {

@@ -4,13 +4,13 @@ import (
 	"strings"
 )
 
-// Measure is something that must not grow from one cycle to the next.
+// Measure is a value that must not grow from one cycle to the next.
 type Measure struct {
 	Name, Unit string
-	// Noise is by how much the median of many days may be more than a cycle before, and Share the same as a part of what it
-	// was then: the larger one counts.
+	// Noise is the allowed increase of the median from one cycle to the next, and Share the allowed increase as
+	// a part of the previous value: the larger one applies.
 	Noise, Share float64
-	// Why says where the noise is from.
+	// Why is the source of the noise.
 	Why string
 }
 
@@ -31,10 +31,10 @@ const (
 	HostEvents  = "Windows events written"
 )
 
-// objectsOf begins the names of measures of single kinds of objects.
+// objectsOf is the prefix of the names of measures of single kinds of objects.
 const objectsOf = Objects + " of kind "
 
-// measures are all but those of single kinds of objects, in the order in which they are shown.
+// measures are all measures except measures of single kinds of objects, in display order.
 var measures = []Measure{
 	{Name: Heap, Unit: "MiB", Noise: 2, Share: 0.03,
 		Why: "what programs of nodes leave that were stopped minutes ago"},
@@ -54,7 +54,7 @@ var measures = []Measure{
 	{Name: HostEvents, Unit: "a day", Noise: 5, Share: 0.2, Why: "repairs that take another way on a busy machine"},
 }
 
-// measureOf returns the measure of a name.
+// measureOf returns the measure with a name.
 func measureOf(name string) Measure {
 	for _, m := range measures {
 		if m.Name == name {
@@ -64,5 +64,5 @@ func measureOf(name string) Measure {
 	return Measure{Name: name, Why: "nothing: the same is there at the end of each day"}
 }
 
-// ofOneKind reports whether a measure is of a single kind of objects.
+// ofOneKind reports whether a measure belongs to a single kind of objects.
 func ofOneKind(name string) bool { return strings.HasPrefix(name, objectsOf) }

@@ -5,45 +5,46 @@ import (
 	"time"
 )
 
-// Deed is something that an administrator, the cluster or a host does in the course of a month.
+// Deed is an action of an administrator, the cluster or a host in the course of a month.
 type Deed string
 
 // Deeds.
 const (
-	// ChangeSetting gives the workers' kubelets another limit of pods, before the maintenance window opens.
+	// ChangeSetting changes the pod limit of the workers' kubelets before the maintenance window opens.
 	ChangeSetting Deed = "a setting of the kubelets changes"
-	// TrustAuthority replaces the authority that administrators have the whole cluster trust.
+	// TrustAuthority replaces the authority that administrators add to the trust of the cluster.
 	TrustAuthority Deed = "the trusted authorities change"
-	// RotateKubeletAuthority replaces one of the authorities that kubelets know their clients by.
+	// RotateKubeletAuthority replaces one of the authorities that kubelets accept for their clients.
 	RotateKubeletAuthority Deed = "the authorities of the kubelets' clients rotate"
-	// RotateServiceAuthority gives the exporters another serving certificate, as the service CA does.
+	// RotateServiceAuthority replaces the serving certificate of the exporters, as the service CA does.
 	RotateServiceAuthority Deed = "the exporters' certificate is replaced"
-	// RotateKey gives the operator another SSH key, beside the former one.
+	// RotateKey replaces the operator's SSH key and keeps the previous key beside it.
 	RotateKey Deed = "the SSH key is replaced"
-	// Upgrade starts the operator's next release in place of the former one.
+	// Upgrade replaces the operator by its next release.
 	Upgrade Deed = "the operator is upgraded"
 	// RestartAPI restarts the control plane.
 	RestartAPI Deed = "the control plane restarts"
-	// RelistHost takes a host out of the list, and enters it again when its host was given back.
+	// RelistHost unlists a host and lists it again after the host was restored.
 	RelistHost Deed = "a host is unlisted, and listed again"
-	// Drift stops a service and deletes a file on a host, which its agent puts back.
+	// Drift stops a service and deletes a file on a host; the agent repairs the drift.
 	Drift Deed = "a host drifts from its configuration"
 	// UpdateWindows restarts a host as Windows updates do.
 	UpdateWindows Deed = "a host restarts by itself"
-	// Reboot asks the operator for a restart of a host.
+	// Reboot requests a restart of a host from the operator.
 	Reboot Deed = "an administrator asks for a restart"
-	// ReplaceMachine deletes a Machine, for which its MachineSet makes another one.
+	// ReplaceMachine deletes a Machine, which its MachineSet replaces.
 	ReplaceMachine Deed = "a Machine is deleted, and replaced"
 )
 
 // Times of a day.
 const (
 	day = 24 * time.Hour
-	// changesBegin is when administrators change what leads to disruptions, and windowOpens when these may begin.
+	// changesBegin is the time of the administrators' disruptive changes, and windowOpens the time at which
+	// disruptions may begin.
 	changesBegin, windowOpens, windowDuration = 1 * time.Hour, 2 * time.Hour, 6 * time.Hour
 )
 
-// beforeWindow reports whether a deed is done before the maintenance window opens.
+// beforeWindow reports whether a deed is performed before the maintenance window opens.
 func (d Deed) beforeWindow() bool {
 	switch d {
 	case ChangeSetting, TrustAuthority, RotateKubeletAuthority, RotateServiceAuthority, RotateKey, Upgrade:
@@ -52,11 +53,11 @@ func (d Deed) beforeWindow() bool {
 	return false
 }
 
-// Cycle returns how many days are a cycle: three make the whole time, so that one is for warming up, and two are
+// Cycle returns the length of a cycle in days. A run has three cycles: one for warming up, and two that are
 // compared.
 func Cycle(days int) int { return max(1, days/3) }
 
-// rhythm says on which days of a cycle of ten something is done.
+// rhythm lists the days of each deed in a cycle of ten days.
 var rhythm = []struct {
 	deed Deed
 	on   []int
@@ -74,12 +75,12 @@ var rhythm = []struct {
 	{ReplaceMachine, []int{3, 8}},
 }
 
-// upgrades are the days of the first cycle on which the operator is upgraded. One process works through the cycles that
-// are compared: what it keeps would be gone with it.
+// upgrades are the days of the first cycle with an upgrade of the operator. The compared cycles must run
+// without upgrades, because an upgrade ends the operator and its leaks.
 var upgrades = []int{3, 8}
 
-// Plan returns the deeds of a day, from 0, in their order. Each cycle has the same; a shorter one has all that is done
-// in one of ten days, closer together.
+// Plan returns the ordered deeds of a day, starting from 0. All cycles have the same deeds; a shorter cycle has
+// the deeds of ten days, closer together.
 func Plan(number, days int) (deeds []Deed) {
 	cycle := Cycle(days)
 	if number < min(cycle, tenDays) && falls(upgrades, number, cycle) {
@@ -93,10 +94,10 @@ func Plan(number, days int) (deeds []Deed) {
 	return deeds
 }
 
-// tenDays are as long as the rhythm.
+// tenDays is the length of the rhythm.
 const tenDays = 10
 
-// falls reports whether one of the days of the rhythm is this day of a cycle. A longer cycle has the rhythm again.
+// falls reports whether a day of a cycle is one of the days of the rhythm. A longer cycle repeats the rhythm.
 func falls(on []int, number, cycle int) bool {
 	return slices.ContainsFunc(on, func(each int) bool { return each%min(cycle, tenDays) == number%tenDays })
 }

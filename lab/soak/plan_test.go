@@ -46,7 +46,8 @@ func TestAllIsDoneInEachCycle(t *testing.T) {
 	}
 }
 
-// What leads to disruptions waits for the maintenance window; the rest is done in it.
+// Changes that lead to disruptions wait for the maintenance window; all other deeds are performed in the
+// window.
 func TestWhatWaitsForTheWindowComesFirst(t *testing.T) {
 	for number := range 30 {
 		deeds := Plan(number, 30)

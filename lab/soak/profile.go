@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// profile writes which goroutines there are at the end of a day, and what memory is in use: `go tool pprof -base` of two
-// days shows what has grown between them. It also writes which files hosts have.
+// profile writes profiles of goroutines and memory at the end of a day: `go tool pprof -base` of two days shows
+// the growth between the days. It also writes the files on the hosts.
 func (l *lab) profile(number int) error {
 	for _, name := range []string{"goroutine", "heap"} {
 		file, err := os.Create(filepath.Join(l.options.Dir, fmt.Sprintf("%s-%02d.pprof", name, number+1)))

@@ -1,16 +1,17 @@
-// Package soak has a small fleet live for a month in virtual time, with what happens in a month: certificates are
-// renewed, authorities and keys replaced, settings changed, the operator upgraded, hosts listed, unlisted, restarted and
-// replaced, the control plane restarted. At the end of each day it measures memory, goroutines, open files, logs, API
-// objects, metrics and the files on hosts, and finds what grows.
+// Package soak runs a small fleet for a month of virtual time with the usual events. Certificates are renewed,
+// authorities and keys replaced, settings changed, the operator upgraded, hosts listed, unlisted, restarted and
+// replaced, and the control plane restarted. At the end of each day it measures memory, goroutines, open files,
+// logs, API objects, metrics and the files on hosts, and reports growth.
 //
-// Operator, agents, hosts, the Machine API and the programs of the nodes follow virtual time, which begins a month ago.
-// API server, controller manager, scheduler, the stand-ins for OpenShift's controllers, and client-go follow the real
-// clock. So what they do is not as often as in a month: kubelets and OVN-Kubernetes renew certificates of ten minutes;
-// Events and answered certificate requests, which live for an hour, are counted and deleted at the end of each day.
-// Tokens and the watches' time limits are as often as in the time that the run takes.
+// Operator, agents, hosts, the Machine API and the programs of the nodes follow virtual time, which starts a
+// month ago. API server, controller manager, scheduler, the simulated OpenShift controllers, and client-go
+// follow the real clock. Their actions are therefore less frequent than in a real month. For that reason,
+// kubelets and OVN-Kubernetes renew certificates of ten minutes. Events and completed certificate requests,
+// which live for an hour, are counted and deleted at the end of each day. Token renewals and watch timeouts
+// occur only as often as in the real duration of the run.
 //
-// Operator and hosts are one process, whose memory, goroutines and open files are measured: virtual time needs them to
-// be. A leak of the lab shows as well.
+// Operator and hosts share one process, because virtual time requires it. Memory, goroutines and open files of
+// this process are measured. A leak of the lab is therefore visible as well.
 package soak
 
 import (
@@ -22,26 +23,26 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Options describe a run.
+// Options configure a run.
 type Options struct {
-	// Days is how many days the fleet lives, three at least.
+	// Days is the number of days, at least three.
 	Days int
-	// Releases are the operator's, in their order: as many as there are upgrades, and one more.
+	// Releases are the releases of the operator in order: one more than the number of upgrades.
 	Releases []rig.Release
-	// Stride is how much of a day passes at once while nothing happens.
+	// Stride is the part of a day that passes at once while the fleet is idle.
 	Stride time.Duration
-	// Limit is how long the fleet may take until it is as it was asked for, by the real clock.
+	// Limit is the timeout for the fleet to reach the desired state, by the real clock.
 	Limit time.Duration
-	// Dir takes what explains a run: the operator's log, and what goroutines and memory there were at the end of each day.
+	// Dir receives the operator's log, and the goroutine and memory profiles of each day.
 	Dir string
-	// Progress learns what is done, a line each.
+	// Progress receives a line for each action.
 	Progress func(format string, arguments ...any)
 }
 
-// Releases is how many releases a run needs.
+// Releases is the number of releases that a run needs.
 const Releases = 3
 
-// Report is what a run has found.
+// Report is the result of a run.
 type Report struct {
 	Days     []Day
 	Verdicts []Verdict
@@ -50,7 +51,7 @@ type Report struct {
 	Done map[Deed]int
 }
 
-// Run lives the days, and judges.
+// Run runs all days and returns the verdicts.
 func Run(ctx context.Context, options Options) (report Report, err error) {
 	if options.Days < 3 || len(options.Releases) < Releases {
 		return report, fmt.Errorf("soak: %d days with %d releases: it needs 3 days and %d releases", options.Days, len(options.Releases), Releases)
@@ -75,9 +76,9 @@ func Run(ctx context.Context, options Options) (report Report, err error) {
 	return report, err
 }
 
-// live lives a day, and measures at its end.
+// live runs a day and measures at its end.
 func (l *lab) live(ctx context.Context, number int) (Day, error) {
-	begins := l.epoch.Add(time.Duration(number+1) * day) // the fleet was made on the day before
+	begins := l.epoch.Add(time.Duration(number+1) * day) // the fleet was created on the day before
 	if err := l.strideUntil(ctx, begins.Add(changesBegin)); err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (l *lab) live(ctx context.Context, number int) (Day, error) {
 	return values, errors.Join(err, l.profile(number))
 }
 
-// openWindow waits for the maintenance window, and for what has waited for it.
+// openWindow waits for the maintenance window and the disruptions in it.
 func (l *lab) openWindow(ctx context.Context, begins time.Time) error {
 	if err := l.strideUntil(ctx, begins.Add(windowOpens)); err != nil {
 		return err

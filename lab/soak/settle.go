@@ -15,13 +15,13 @@ import (
 	"github.com/windows-machine-config/wmco/lab/robustness"
 )
 
-// atWork is how much time passes at once while something is under way that nobody looks at all the time.
+// atWork is the stride while the fleet works and no measurement needs a finer resolution.
 const atWork = 2 * time.Second
 
-// look is how often it is looked whether the fleet is as it was asked for, in virtual time.
+// look is the interval between checks of the fleet, in virtual time.
 const look = 10 * time.Second
 
-// settle waits until the fleet is as it was asked for, twice in a row. The limit is of the real clock.
+// settle waits until the fleet has the desired state twice in a row. The limit is in real time.
 func (l *lab) settle(ctx context.Context, after string) error {
 	began, asked := time.Now(), l.clock.Now()
 	for quiet := 0; quiet < 2; {
@@ -44,7 +44,7 @@ func (l *lab) settle(ctx context.Context, after string) error {
 	return nil
 }
 
-// sleep lets virtual time pass. Something fails that has ended meanwhile.
+// sleep waits for a duration of virtual time. It returns an error if a component has ended meanwhile.
 func (l *lab) sleep(ctx context.Context, d time.Duration) error {
 	timer := l.clock.NewTimer(d)
 	defer timer.Stop()
@@ -60,7 +60,7 @@ func (l *lab) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// strideUntil lets virtual time pass in strides until a time of the day.
+// strideUntil lets virtual time pass in strides until a time of day.
 func (l *lab) strideUntil(ctx context.Context, at time.Time) error {
 	l.clock.Stride(l.options.Stride)
 	defer l.clock.Stride(atWork)
@@ -72,7 +72,7 @@ func (l *lab) strideUntil(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// missing says what is not as it was asked for.
+// missing returns the differences from the desired state.
 func (l *lab) missing(ctx context.Context) ([]string, error) {
 	var there robustness.There
 	var nodes corev1.NodeList

@@ -7,16 +7,17 @@ import (
 	"github.com/windows-machine-config/wmco/lab/openshift"
 )
 
-// Lives of certificates. The operator renews those of cloud-node-manager by its own clock, at 75 to 85 percent of their
-// life, and the API server must take them for good by the real one all the time. So their end is beyond the last day,
-// and they have begun so long ago that a third of a month later they are due.
+// Validity of certificates. The operator renews the certificates of cloud-node-manager by the virtual clock, at
+// 75 to 85 percent of their validity. The API server must accept these certificates by the real clock at all
+// times. They therefore expire after the last day, and start so early that they are due after a third of a
+// month.
 const (
 	managerPrefix = "system:cloud-node-manager:"
-	// managersPast is the part of their life that is over when they are issued.
+	// managersPast is the part of the validity that has passed when a certificate is issued.
 	managersPast = 0.65
 )
 
-// validity says how long a certificate is good for.
+// validity returns the validity of a certificate.
 func (l *lab) validity(user string, now time.Time) openshift.Validity {
 	if strings.HasPrefix(user, managerPrefix) {
 		left := time.Duration(l.options.Days+3) * day

@@ -22,7 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// uninitializedTaint is on nodes that no cloud controller has looked at.
+// uninitializedTaint is the taint of nodes that no cloud controller has initialized.
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
 // cloudNodeManager initializes its node with the rights of its own identity. R-088
@@ -65,7 +65,7 @@ func (t *table) cloudNodeManager(ctx context.Context, p *node.Process, e payload
 	return 0
 }
 
-// pause waits; it ends early with ctx.
+// pause waits for a duration or until ctx is done.
 func (t *table) pause(ctx context.Context, d time.Duration) {
 	timer := t.Clock.NewTimer(d)
 	defer timer.Stop()
@@ -75,14 +75,15 @@ func (t *table) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// cloudNode is what cloud-node-manager knows.
+// cloudNode is the state of cloud-node-manager.
 type cloudNode struct {
 	t                         *table
 	p                         *node.Process
 	node, kubeconfig, version string
 }
 
-// client is made with the certificate that is on the drive now, as client-go sees a certificate that was renewed.
+// client returns a client with the current certificate on the drive, because client-go also reloads renewed
+// certificates.
 func (m *cloudNode) client() (kubernetes.Interface, error) {
 	config, err := kubeconfig.Load(m.p.Machine, m.p.Environ, m.kubeconfig, m.t.Dial)
 	if err != nil {
@@ -124,8 +125,8 @@ func (m *cloudNode) follow(ctx context.Context) error {
 	return nil
 }
 
-// initialize sets what the cloud knows of the node, and takes the taint away.
-// Source: pkg/nodemanager/nodemanager.go of cloud-provider-azure, initializeNode and updateNodeAddress.
+// initialize sets the node fields that the cloud provides and removes the taint. Source:
+// pkg/nodemanager/nodemanager.go of cloud-provider-azure, initializeNode and updateNodeAddress.
 func (m *cloudNode) initialize(ctx context.Context, client kubernetes.Interface, seen *corev1.Node) error {
 	isUninitialized := func(t corev1.Taint) bool { return t.Key == uninitializedTaint }
 	if !slices.ContainsFunc(seen.Spec.Taints, isUninitialized) {
@@ -165,8 +166,9 @@ func (m *cloudNode) initialize(ctx context.Context, client kubernetes.Interface,
 	return nil
 }
 
-// azureLabels are what the metadata service of Azure tells of a virtual machine. The zone of one that is in none is the
-// number of its fault domain. Source: pkg/provider/azure_zones.go of cloud-provider-azure, GetZone.
+// azureLabels returns the labels from the metadata service of Azure for a virtual machine. Without a zone, the
+// zone label is the number of the fault domain. Source: pkg/provider/azure_zones.go of cloud-provider-azure,
+// GetZone.
 func azureLabels(zone string) map[string]string {
 	const region = "eastus"
 	place := "0"
@@ -179,7 +181,7 @@ func azureLabels(zone string) map[string]string {
 	}
 }
 
-// azureProviderID returns the ID of a virtual machine of which the lab's cloud tells nothing.
+// azureProviderID returns the ID of a virtual machine that the lab's cloud does not know.
 func azureProviderID(name, _ string) string {
 	return "azure:///subscriptions/00000000-0000-0000-0000-000000000002/resourceGroups/lab-rg/providers/Microsoft.Compute/virtualMachines/" + name
 }

@@ -96,7 +96,8 @@ func caData(t *testing.T, config *rest.Config) []byte {
 	return data
 }
 
-// identity gives the host a client certificate in client-go's file store, as the agent and the operator do.
+// identity stores a signed client certificate in client-go's file store of the host, as the agent and the
+// operator do.
 func (h *clusterHost) identity() {
 	h.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -148,7 +149,7 @@ func approve(t *testing.T, admin kubernetes.Interface, request *certificatesv1.C
 			return err
 		}
 		if len(latest.Status.Conditions) > 0 {
-			return nil // The control plane approves what an administrator asks for.
+			return nil // The control plane approves the requests of an administrator.
 		}
 		latest.Status.Conditions = append(latest.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
@@ -191,7 +192,7 @@ func (h *clusterHost) poll(what string, condition func(context.Context) (bool, e
 	}
 }
 
-// awaitNode waits until the node is there and the condition holds.
+// awaitNode waits until the node exists and the condition is true.
 func (h *clusterHost) awaitNode(what string, condition func(*corev1.Node) bool) *corev1.Node {
 	h.t.Helper()
 	var node *corev1.Node
@@ -228,7 +229,7 @@ func nodeReady(node *corev1.Node) (corev1.ConditionStatus, string) {
 	return corev1.ConditionUnknown, "no condition"
 }
 
-// ready brings the host to a Ready node with HNS networks and pod network.
+// ready starts the services until the node is Ready, with HNS networks and pod network.
 func (h *clusterHost) ready(subnet string) *corev1.Node {
 	h.t.Helper()
 	h.containerd()

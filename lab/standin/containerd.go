@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// containerdConfig is what the stand-in needs of containerd's configuration.
+// containerdConfig is the part of containerd's configuration that the simulated containerd reads.
 type containerdConfig struct {
 	Version int    `toml:"version"`
 	Root    string `toml:"root"`
@@ -26,7 +26,7 @@ type containerdConfig struct {
 	Plugins map[string]any `toml:"plugins"`
 }
 
-// containerd serves the runtime interface and runs pods in name. R-091
+// containerd serves the runtime interface and simulates pods without containers. R-091
 func (t *table) containerd(ctx context.Context, p *node.Process, e payload.Executable) int {
 	flags := flag.NewFlagSet("containerd", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -69,7 +69,8 @@ func (t *table) containerd(ctx context.Context, p *node.Process, e payload.Execu
 	return code
 }
 
-// noteProxy logs the proxy for pulls of images: Go's HTTP client takes it from the environment once, at the start.
+// noteProxy logs the proxy for image pulls: Go's HTTP client reads the proxy from the environment once, at the
+// start.
 func noteProxy(p *node.Process) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
 		value := p.Environ[name]
@@ -98,7 +99,7 @@ func loadContainerdConfig(p *node.Process, path string) (containerdConfig, error
 	return config, nil
 }
 
-// makeContent leaves in containerd's folders what a removal has to find.
+// makeContent creates content in the directories of containerd that a removal must delete.
 func makeContent(p *node.Process, config containerdConfig) error {
 	drive := p.Machine
 	for _, folder := range []string{
@@ -120,12 +121,12 @@ func makeContent(p *node.Process, config containerdConfig) error {
 	return p.Machine.Hold(database)
 }
 
-// endpoint returns the address in the form that clients use: \\.\pipe\name is npipe://./pipe/name.
+// endpoint returns the address in the form of clients: \\.\pipe\name becomes npipe://./pipe/name.
 func (c containerdConfig) endpoint() string {
 	return "npipe:" + strings.ReplaceAll(c.GRPC.Address, `\`, "/")
 }
 
-// cniDirectory is where the configuration of the pod network is looked for.
+// cniDirectory returns the directory with the configuration of the pod network.
 func (c containerdConfig) cniDirectory() string {
 	for _, plugin := range []string{"io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri"} {
 		section, _ := c.Plugins[plugin].(map[string]any)

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// exporter serves metrics under the names of windows_exporter. R-087
+// exporter serves metrics with the names of windows_exporter. R-087
 func (t *table) exporter(ctx context.Context, p *node.Process, e payload.Executable) int {
 	flags := pflag.NewFlagSet("windows_exporter", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -32,7 +32,7 @@ func (t *table) exporter(ctx context.Context, p *node.Process, e payload.Executa
 	}
 	var args []string
 	for _, arg := range p.Args {
-		if !strings.HasPrefix(arg, "--collector.") { // Each collector has flags of its own.
+		if !strings.HasPrefix(arg, "--collector.") { // Each collector has its own flags.
 			args = append(args, arg)
 		}
 	}

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// load is how much of something a simulated host uses: a part of 1 that goes up and down about a mean. It is made up
-// from the names of the host and of what is used, so that hosts differ, and each looks the same at every scrape.
+// load is the simulated use of a resource: a ratio that oscillates about a mean. The parameters are derived
+// from the names of the host and the resource, so that hosts differ and each scrape is consistent.
 type load struct{ mean, swing, period, phase float64 }
 
-// loadOf makes a load between least and most. A wave takes from two to eight minutes.
+// loadOf returns a load between least and most. The period is two to eight minutes.
 func loadOf(host, what string, least, most float64) load {
 	random := func(name string) float64 {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(host + "/" + what + "/" + name)) // a hash takes everything
+		_, _ = h.Write([]byte(host + "/" + what + "/" + name)) // a hash never fails
 		return float64(h.Sum64()>>11) / (1 << 53)
 	}
 	mean := least + (most-least)*(0.3+0.4*random("mean"))
@@ -25,12 +25,12 @@ func loadOf(host, what string, least, most float64) load {
 
 func (l load) angle(at time.Duration) float64 { return 2*math.Pi*at.Seconds()/l.period + l.phase }
 
-// now returns the load that long after the boot.
+// now returns the load at a time after the boot.
 func (l load) now(sinceBoot time.Duration) float64 {
 	return l.mean + l.swing*math.Sin(l.angle(sinceBoot))
 }
 
-// total returns the sum of the load over all seconds since the boot: it never goes down.
+// total returns the sum of the load over all seconds since the boot, which never decreases.
 func (l load) total(sinceBoot time.Duration) float64 {
 	return l.mean*sinceBoot.Seconds() + l.swing*l.period/(2*math.Pi)*(math.Cos(l.angle(0))-math.Cos(l.angle(sinceBoot)))
 }

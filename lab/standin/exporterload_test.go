@@ -17,7 +17,7 @@ func TestALoadStaysBetweenItsLimitsAndItsTotalIsWhatItSumsUpTo(t *testing.T) {
 			t.Errorf("%v is not from %v to %v", now, least, most)
 		}
 		const second = time.Second
-		// Between two scrapes a counter grows by the load, which changes little within a second.
+		// Between two scrapes a counter increases by the load, which changes little within a second.
 		if grown, now := l.total(at+second)-l.total(at), l.now(at); grown < 0 || grown < now-most*0.06 || grown > now+most*0.06 {
 			t.Errorf("the total grows by %v within a second, and the load is %v", grown, now)
 		}

@@ -13,17 +13,17 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// What a simulated host has, where host.SystemInfo does not say.
+// Properties of a simulated host that host.SystemInfo lacks.
 const (
 	processors = 4
 	volumeSize = 127 << 30
-	// linkSpeed is how many bytes the network carries per second.
+	// linkSpeed is the network speed in bytes per second.
 	linkSpeed = 125e6
-	// clockTicks is how often Windows' clock interrupts each processor within a second.
+	// clockTicks is the number of clock interrupts per second on each processor.
 	clockTicks = 64
 )
 
-// scrape is one answer of the exporter.
+// scrape is one response of the exporter.
 type scrape struct {
 	metrics
 	host      string
@@ -32,10 +32,10 @@ type scrape struct {
 	services  []host.Service
 }
 
-// writeMetrics has names, types and labels as version 0.31 of windows_exporter, of the collectors that are enabled. Facts
-// of the simulated host are true: its memory, what the operator has put on its disk, its boot time, its services. How much
-// of processors, memory and network it uses, and what else is on the disk, is made up: see load. Containers have no
-// series, as none runs.
+// writeMetrics writes metrics with the names, types and labels of windows_exporter version 0.31, for the
+// enabled collectors. Facts of the simulated host are true: memory, disk space used by the operator, boot time,
+// services. The use of processors, memory and network, and other disk content, are invented: see load. No
+// container runs, so there are no container series.
 func writeMetrics(ctx context.Context, w io.Writer, p *node.Process, version string, now time.Time,
 	collectors []string,
 ) error {
@@ -69,7 +69,7 @@ func writeMetrics(ctx context.Context, w io.Writer, p *node.Process, version str
 	return nil
 }
 
-// containers are none: the stand-in for containerd starts no process.
+// containers reports no containers: the simulated containerd starts no process.
 func (s scrape) containers() { s.single("windows_container_count", "gauge", "", 0) }
 
 func (s scrape) processors() {
@@ -85,7 +85,7 @@ func (s scrape) processors() {
 			seconds float64
 		}{
 			{"idle", s.sinceBoot.Seconds() - busy[core]}, {"user", busy[core] * 0.7},
-			// privileged has interrupt and dpc in it.
+			// privileged includes interrupt and dpc.
 			{"privileged", busy[core] * 0.3}, {"interrupt", busy[core] * 0.02}, {"dpc", busy[core] * 0.03},
 		} {
 			s.value("windows_cpu_time_total", fmt.Sprintf(`core="0,%d",mode=%q`, core, mode.name), mode.seconds)
@@ -110,7 +110,7 @@ func (s scrape) memory() {
 func (s scrape) volumes() {
 	const of = `volume="C:"`
 	busy := loadOf(s.host, "disk", 0, 0.5)
-	others := loadOf(s.host, "files", 10<<30, 90<<30).mean // besides what the simulated disk has
+	others := loadOf(s.host, "files", 10<<30, 90<<30).mean // besides the content of the simulated disk
 	reads, writes := loadOf(s.host, "reads", 0, 300), loadOf(s.host, "writes", 0, 120)
 	s.single("windows_logical_disk_size_bytes", "gauge", of, volumeSize)
 	s.single("windows_logical_disk_free_bytes", "gauge", of, max(0, float64(s.info.FreeDiskBytes)-others))
@@ -170,7 +170,7 @@ func (s scrape) states() {
 	}
 }
 
-// metrics writes in Prometheus' text format.
+// metrics writes metrics in the text format of Prometheus.
 type metrics struct{ w io.Writer }
 
 func (m metrics) head(name, kind string) {

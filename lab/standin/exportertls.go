@@ -14,15 +14,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// webServing is how an exporter serves: with TLS when its web configuration names a certificate. The configuration and
-// the files that it names are read again for each connection, so that new ones need no restart.
-// Source: github.com/prometheus/exporter-toolkit, web/tls_config.go.
+// webServing serves with TLS if the web configuration contains a certificate. The configuration and its files
+// are read for each connection, so that new files need no restart. Source:
+// github.com/prometheus/exporter-toolkit, web/tls_config.go.
 type webServing struct {
 	drive node.Drive
 	path  string // of the web configuration; empty without TLS
 }
 
-// serverConfig is the part of a web configuration that stand-ins follow.
+// serverConfig is the part of a web configuration that the simulated programs evaluate.
 type serverConfig struct {
 	Certificate  string   `json:"cert_file"`
 	Key          string   `json:"key_file"`
@@ -32,7 +32,7 @@ type serverConfig struct {
 	CipherSuites []string `json:"cipher_suites"`
 }
 
-// loadWebConfig reads a web configuration file, and refuses to start where it cannot be used.
+// loadWebConfig loads a web configuration file and returns an error if it is invalid.
 func loadWebConfig(drive node.Drive, path string) (webServing, error) {
 	s := webServing{drive, path}
 	if path == "" {
@@ -84,7 +84,7 @@ func (s webServing) certificate(file *serverConfig) (tls.Certificate, error) {
 	return pair, nil
 }
 
-// demand has a configuration demand certificates of clients, as a file says.
+// demand sets the client authentication that the file requires.
 func (s webServing) demand(config *tls.Config, file *serverConfig) error {
 	switch file.ClientAuth {
 	case "", "NoClientCert":
@@ -102,7 +102,7 @@ func (s webServing) demand(config *tls.Config, file *serverConfig) error {
 	return err
 }
 
-// from returns the path of a file that a web configuration names: from its own folder.
+// from returns the path of a file in a web configuration, relative to the directory of the configuration.
 func (s webServing) from(name string) string {
 	if strings.Contains(name, ":") {
 		return name
@@ -117,8 +117,9 @@ func (s webServing) listener(plain net.Listener) net.Listener {
 	return tls.NewListener(plain, &tls.Config{GetConfigForClient: s.config, MinVersion: tls.VersionTLS12})
 }
 
-// only answers on the loopback address, where the simulated host carries requests without a connection, to the scheme
-// that is served, and to clients with a certificate where one is demanded.
+// only restricts requests on the loopback address, where the simulated host carries requests without a
+// connection. It accepts only the served scheme, and only clients with a certificate if certificates are
+// required.
 func (s webServing) only(handler http.Handler) http.Handler {
 	scheme := "http"
 	if s.path != "" {
@@ -131,14 +132,14 @@ func (s webServing) only(handler http.Handler) http.Handler {
 			return
 		}
 		if err := s.admits(r.TLS); err != nil {
-			http.Error(w, "remote error: tls: "+err.Error(), http.StatusForbidden) // in place of a handshake that fails
+			http.Error(w, "remote error: tls: "+err.Error(), http.StatusForbidden) // instead of a failed handshake
 			return
 		}
 		handler.ServeHTTP(w, r)
 	})
 }
 
-// admits returns why a handshake with a client would have failed.
+// admits returns the error with which the handshake with a client would have failed.
 func (s webServing) admits(client *tls.ConnectionState) error {
 	if s.path == "" {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// servingPair returns a certificate for a name, signed by itself, and its key.
+// servingPair returns a self-signed certificate for a name, and the key.
 func servingPair(t *testing.T, name string) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -55,7 +55,7 @@ func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
 	serves := func(name string) {
 		t.Helper()
 		err := h.until(func(ctx context.Context) (bool, error) {
-			dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // Whose it is, is what is looked at.
+			dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // Only the subject of the certificate matters.
 			conn, err := dialer.DialContext(ctx, "tcp", h.address(9182))
 			if err != nil {
 				return false, nil
@@ -87,7 +87,7 @@ func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
 	h.demandsCertificates(t)
 }
 
-// demandsCertificates has the running exporter, whose configuration changes, demand a certificate of its clients.
+// demandsCertificates changes the configuration of the running exporter to require client certificates.
 func (h *testHost) demandsCertificates(t *testing.T) {
 	t.Helper()
 	certificate, key := servingPair(t, "client")
@@ -102,7 +102,7 @@ func (h *testHost) demandsCertificates(t *testing.T) {
 		"the client's": {certificate + key, http.StatusOK}, "another's": {other + otherKey, http.StatusForbidden}, "none": {"", http.StatusForbidden},
 	} {
 		var shown []byte
-		config := &tls.Config{InsecureSkipVerify: true} // Whether it lets the client in, is what is looked at.
+		config := &tls.Config{InsecureSkipVerify: true} // Only the result of client authentication matters.
 		if c.client != "" {
 			shown = []byte(c.client)
 			pair, err := tls.X509KeyPair(shown, shown)

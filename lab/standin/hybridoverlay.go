@@ -32,7 +32,7 @@ const (
 	watchRetry = 2 * time.Second
 )
 
-// hybridOverlay makes the HNS networks for the pod subnet that the cluster's network assigns to the node. R-089
+// hybridOverlay creates the HNS networks for the pod subnet that the cluster network assigns to the node. R-089
 func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Executable) int {
 	flags := flag.NewFlagSet("hybrid-overlay-node", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -80,8 +80,8 @@ func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Ex
 	return 0
 }
 
-// overlayIdentity is its own of OVN-Kubernetes, where the command line says where to keep it; else that of the
-// kubeconfig.
+// overlayIdentity returns a dedicated OVN-Kubernetes identity if the command line contains a bootstrap
+// kubeconfig; otherwise the identity of the kubeconfig.
 func (t *table) overlayIdentity(ctx context.Context, p *node.Process, config, name string,
 	id *ovnIdentity) (*rest.Config, func(), error) {
 	if id.bootstrap == "" {
@@ -102,7 +102,7 @@ type overlay struct {
 	node   string
 }
 
-// run follows the node's annotation until ctx is done.
+// run watches the node's annotation until ctx is done.
 func (o *overlay) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := o.follow(ctx); err != nil && ctx.Err() == nil {
@@ -159,7 +159,7 @@ func (o *overlay) sync(ctx context.Context, node *corev1.Node) error {
 	if node.Annotations[gatewayAnnotation] != "" {
 		return nil
 	}
-	// The real one announces the address of the network's gateway, which other nodes send to.
+	// The real program announces the address of the network's gateway, the destination of other nodes.
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, gatewayAnnotation, gatewayMAC(o.p.Machine))
 	_, err := o.client.CoreV1().Nodes().Patch(ctx, o.node, types.MergePatchType, []byte(patch),
 		metav1.PatchOptions{}, "status")
@@ -169,7 +169,7 @@ func (o *overlay) sync(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// ensure makes the network, again when the subnet is another one.
+// ensure creates the network, and recreates it if the subnet differs.
 func (o *overlay) ensure(ctx context.Context, wanted host.HNSNetwork) error {
 	networks, err := o.p.Host.Networks.Networks(ctx)
 	if err != nil {
@@ -190,8 +190,8 @@ func (o *overlay) ensure(ctx context.Context, wanted host.HNSNetwork) error {
 	return o.p.Machine.CreateNetwork(ctx, wanted)
 }
 
-// gatewayMAC returns the address that Windows gives to the gateway of an overlay network, made of the host's IPv4
-// address.
+// gatewayMAC returns the address that Windows assigns to the gateway of an overlay network, derived from the
+// IPv4 address of the host.
 func gatewayMAC(machine node.Machine) string {
 	ip := net.IPv4(127, 0, 0, 1)
 	if addresses := machine.Addresses(); len(addresses) > 0 {

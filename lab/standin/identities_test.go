@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// ovnRequests returns the requests for the overlay's identity of the node.
+// ovnRequests returns the certificate requests for the node's overlay identity.
 func (h *clusterHost) ovnRequests(ctx context.Context) ([]certificatesv1.CertificateSigningRequest, error) {
 	list, err := h.admin.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.signerName=" + certificatesv1.KubeAPIServerClientSignerName,
@@ -34,7 +34,8 @@ func (h *clusterHost) ovnRequests(ctx context.Context) ([]certificatesv1.Certifi
 	}), nil
 }
 
-// currentOVNCertificate returns the file with certificate and key that the overlay's store links to.
+// currentOVNCertificate returns the content of the file with certificate and key behind the link in the store
+// of the overlay.
 func (h *clusterHost) currentOVNCertificate() string {
 	h.t.Helper()
 	info, err := h.Machine.Drive().Stat(`C:\k\cni\config\ovnkube-client-current.pem`)
@@ -80,7 +81,7 @@ func TestTheHybridOverlayGetsAnIdentityOfItsOwn(t *testing.T) {
 		t.Errorf("there are %d requests for one certificate (%v)", len(requests), err)
 	}
 
-	// It renews the certificate with the rights that it has by it.
+	// The program renews the certificate with the rights that the certificate provides.
 	h.stop("hybrid-overlay-node")
 	h.grant("ovn-nodes", "system:ovn-nodes", rbacv1.PolicyRule{APIGroups: []string{certificatesv1.GroupName},
 		Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}})
@@ -153,7 +154,7 @@ func TestCloudNodeManagerInitializesItsNodeWithItsOwnRights(t *testing.T) {
 	}
 }
 
-// clientCertificate returns a signed certificate with its key, in PEM.
+// clientCertificate returns a signed certificate with key, in PEM.
 func (h *clusterHost) clientCertificate(name, group string) string {
 	h.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -189,7 +190,7 @@ func (h *clusterHost) clientCertificate(name, group string) string {
 	return string(request.Status.Certificate) + string(private)
 }
 
-// grant gives rights to a group.
+// grant grants rights to a group.
 func (h *clusterHost) grant(name, group string, rules ...rbacv1.PolicyRule) {
 	h.t.Helper()
 	meta := metav1.ObjectMeta{Name: name}

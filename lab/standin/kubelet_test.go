@@ -85,7 +85,8 @@ func TestKubeletRegistersItsNode(t *testing.T) {
 	})
 }
 
-// As the node controller does with a kubelet that it has not heard of, for instance because the clock of its host went back.
+// The node controller sets this status if the heartbeat of a kubelet is overdue, for instance because the clock
+// of the host went back.
 func TestAKubeletThatWasTakenForLostSaysThatItIsNot(t *testing.T) {
 	h := joinable(t, "win-lost", Options{})
 	h.start("kubelet")
@@ -129,7 +130,8 @@ func TestKubeletEndsWithAReason(t *testing.T) {
 	refused("unable to load client CA file", config, kubeconfig)
 }
 
-// A kubelet that claims another name than its certificate's is refused by the API server and says so.
+// The API server refuses a kubelet that registers with another name than the name in its certificate, and the
+// kubelet logs the refusal.
 func TestKubeletMayRegisterItsOwnNodeOnly(t *testing.T) {
 	h := joinable(t, "win-honest", Options{})
 	h.service("kubelet", `C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\kubelet\kubelet.log`, `C:\k\kubelet.exe`,
@@ -255,7 +257,7 @@ func TestKubeletRunsPodsInName(t *testing.T) {
 			_, err := h.admin.CoreV1().Pods(namespace).Get(ctx, "stubborn", metav1.GetOptions{})
 			return apierrors.IsNotFound(err), nil
 		})
-		// The API server counts in whole seconds.
+		// The API server counts in full seconds.
 		if took := time.Since(start); took < 1900*time.Millisecond {
 			t.Errorf("it took %v", took)
 		}

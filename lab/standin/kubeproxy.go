@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// proxyConfig is what the stand-in needs of KubeProxyConfiguration.
+// proxyConfig is the part of KubeProxyConfiguration that the simulated kube-proxy reads.
 type proxyConfig struct {
 	APIVersion       string          `json:"apiVersion"`
 	Kind             string          `json:"kind"`
@@ -34,7 +34,7 @@ type proxyConfig struct {
 	} `json:"winkernel"`
 }
 
-// kubeProxy checks what the real one needs to start, and says that it is healthy. R-090, R-116
+// kubeProxy checks the preconditions of the real kube-proxy and then reports healthy. R-090, R-116
 func (t *table) kubeProxy(ctx context.Context, p *node.Process, e payload.Executable) int {
 	config, service, err := proxyFlags(p)
 	if err != nil {
@@ -61,7 +61,8 @@ func (t *table) kubeProxy(ctx context.Context, p *node.Process, e payload.Execut
 	return idle(ctx)
 }
 
-// proxyFlags reads the command line. As for the real one, a configuration file overrides the flags that it could hold.
+// proxyFlags parses the command line. As in the real kube-proxy, a configuration file overrides flags with the
+// same meaning.
 func proxyFlags(p *node.Process) (config proxyConfig, service bool, err error) {
 	flags := pflag.NewFlagSet("kube-proxy", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -106,7 +107,7 @@ func proxyFlags(p *node.Process) (config proxyConfig, service bool, err error) {
 	return config, service, nil
 }
 
-// checkNetwork has the refusals of the real proxier for an overlay network.
+// checkNetwork returns the errors of the real proxier for an overlay network.
 func (c proxyConfig) checkNetwork(ctx context.Context, p *node.Process) error {
 	if c.Mode != "" && c.Mode != "kernelspace" {
 		return fmt.Errorf("unknown proxy-mode %q: only kernelspace is there on Windows", c.Mode)
@@ -136,7 +137,8 @@ func (c proxyConfig) checkNetwork(ctx context.Context, p *node.Process) error {
 	if i < 0 {
 		return fmt.Errorf("source VIP %s belongs to no HNS endpoint of this host", c.Winkernel.SourceVip)
 	}
-	// The real one starts, but no answer reaches the host: no port of the switch has the endpoint's MAC address.
+	// The real kube-proxy starts, but no response reaches the host: no port of the switch has the MAC address
+	// of the endpoint.
 	if !endpoints[i].Attached {
 		return fmt.Errorf("HNS endpoint %s with the source VIP %s is not attached to this host", endpoints[i].Name,
 			c.Winkernel.SourceVip)

@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// logBytes is how much of a log is kept.
+// logBytes is the maximum size of a log.
 const logBytes = 64 << 10
 
 // logFile is a log on the drive of a simulated host.
@@ -22,7 +22,7 @@ type logFile struct {
 	content []byte
 }
 
-// OpenLog makes or continues a log. As for the real programs, its folder must be there.
+// OpenLog creates a log or appends to an existing one. As for the real programs, the directory must exist.
 func (m simulated) OpenLog(path string) (io.Writer, error) {
 	p := m.p
 	l := &logFile{p: p, path: path}
@@ -36,7 +36,7 @@ func (m simulated) OpenLog(path string) (io.Writer, error) {
 	return l, nil
 }
 
-// Write adds to the log. A log that cannot be written is no reason for a service to end.
+// Write appends to the log. A failed write must not end a service.
 func (l *logFile) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *logFile) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// logTo sends what a program writes to a log, if it was told one.
+// logTo redirects the output of a program to a log file, if a path is set.
 func logTo(p *node.Process, path string) error {
 	if path == "" {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// kubeLogRunner runs another program with its output in a log: kube-log-runner -log-file=FILE [flags] PROGRAM
-// [arguments].
+// kubeLogRunner runs another program and writes its output to a log: kube-log-runner -log-file=FILE [flags]
+// PROGRAM [arguments].
 func (t *table) kubeLogRunner(ctx context.Context, p *node.Process, _ payload.Executable) int {
 	flags := flag.NewFlagSet("kube-log-runner", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -40,7 +40,8 @@ func (t *table) kubeLogRunner(ctx context.Context, p *node.Process, _ payload.Ex
 	return code
 }
 
-// hasServiceFlag finds the flag by which Kubernetes' programs know that they are a service.
+// hasServiceFlag reports whether the arguments contain the flag by which Kubernetes programs detect that they
+// run as a service.
 func hasServiceFlag(args []string) bool {
 	for _, arg := range args {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")

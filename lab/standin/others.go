@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// csiProxy runs and does nothing: the lab has no volumes.
+// csiProxy runs without function: the lab has no volumes.
 func (t *table) csiProxy(ctx context.Context, p *node.Process, _ payload.Executable) int {
 	flags := flag.NewFlagSet("csi-proxy", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -24,8 +24,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// ovnIdentity is the certificate by which OVN-Kubernetes' program acts on a node. It asks for it as the kubelet, and
-// keeps and renews it. Source: StartNodeCertificateManager in go-controller/pkg/util/kube.go of ovn-kubernetes.
+// ovnIdentity is the client certificate of the OVN-Kubernetes program for a node. The program requests the
+// certificate with the kubelet's identity, and stores and renews it. Source: StartNodeCertificateManager in
+// go-controller/pkg/util/kube.go of ovn-kubernetes.
 type ovnIdentity struct {
 	p         *node.Process
 	node      string
@@ -37,11 +38,11 @@ type ovnIdentity struct {
 	manager certificate.Manager
 }
 
-// certificateLimit is how long the real program waits for its first certificate before it ends.
+// certificateLimit is the time that the real program waits for its first certificate before it exits.
 const certificateLimit = 2 * time.Minute
 
-// start waits until there is a certificate, and returns a client's configuration with whichever is the current one.
-// stop ends renewals.
+// start waits for a certificate and returns a client configuration that always uses the current certificate.
+// stop ends the renewals.
 func (id *ovnIdentity) start(ctx context.Context) (own *rest.Config, stop func(), err error) {
 	bootstrap, err := kubeconfig.Load(id.p.Machine, id.p.Environ, id.bootstrap, id.dial)
 	if err != nil {
@@ -87,7 +88,7 @@ func (id *ovnIdentity) start(ctx context.Context) (own *rest.Config, stop func()
 	return own, id.manager.Stop, err
 }
 
-// config returns the config of a client with the current certificate, whenever it makes a connection.
+// config returns a client configuration that uses the current certificate for each new connection.
 func (id *ovnIdentity) config(bootstrap *rest.Config) (*rest.Config, error) {
 	own := rest.AnonymousClientConfig(bootstrap)
 	tlsConfig, err := rest.TLSConfigFor(own)
@@ -106,8 +107,8 @@ func (id *ovnIdentity) config(bootstrap *rest.Config) (*rest.Config, error) {
 	return own, nil
 }
 
-// driveStore is client-go's file store on the drive of a machine: files with a certificate and its key, of which it
-// deletes none, and a link to the current one.
+// driveStore is client-go's file store on the drive of a machine: files with certificate and key, which are
+// never deleted, and a link to the current file.
 type driveStore struct {
 	drive           node.Drive
 	directory, name string
@@ -130,7 +131,7 @@ func (s *driveStore) Current() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// Update implements certificate.Store. As with the real one, the folder must be there.
+// Update implements certificate.Store. As with the real store, the directory must exist.
 func (s *driveStore) Update(cert, key []byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {

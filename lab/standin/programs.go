@@ -1,6 +1,6 @@
-// Package standin holds the programs that simulated Windows hosts run instead of the executables of a Windows node:
-// they read the real command lines and configuration files, fail where the real ones fail, and answer what the real
-// ones answer.
+// Package standin contains the programs that simulated Windows hosts run instead of the executables of a
+// Windows node. The programs read the real command lines and configuration files, fail in the same cases as the
+// real programs, and return the same responses.
 package standin
 
 import (
@@ -21,41 +21,42 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// Options describe the surroundings of the programs. The zero value of a field means its default.
+// Options configure the environment of the programs. The zero value of a field means its default.
 type Options struct {
-	// Clock is for heartbeats, grace periods and retries. Default: the real one. Certificates follow the real one always.
+	// Clock is the clock for heartbeats, grace periods and retries. Default: the real clock. Certificates
+	// always use the real clock.
 	Clock clock.WithTicker
 	// Dial opens connections to the API server. Default: as the operating system does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Agent is what wicd.exe does. Default: such an executable cannot be run.
+	// Agent is the program of wicd.exe. Default: wicd.exe cannot run.
 	Agent func(version string) fake.Program
-	// AgentVersion is the version of a wicd.exe that is not a stand-in.
+	// AgentVersion is the version of a real wicd.exe.
 	AgentVersion string
-	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Default: a
-	// second.
+	// PodStopTime is the time that containers take to stop on request, at most the grace period of the pod.
+	// Default: a second.
 	PodStopTime time.Duration
-	// ProviderID is what a virtual machine is known by to its cloud, by its name and address, as the cloud's metadata
-	// service tells it. Default: one of Azure's form with the name.
+	// ProviderID returns the cloud's ID of a virtual machine by name and address, as in the cloud's metadata
+	// service. Default: an ID in the format of Azure with the name.
 	ProviderID func(name, address string) string
-	// Zone is the number of the zone of a virtual machine of Azure, by its address, as the metadata service tells it; ""
-	// for one without. Default: none has one.
+	// Zone returns the number of the Azure zone of a virtual machine by address, as in the metadata service; ""
+	// without a zone. Default: no zones.
 	Zone func(address string) string
-	// CloudWorks delays cloud-node-manager until it is closed. Default: it works at once.
+	// CloudWorks delays cloud-node-manager until it is closed. Default: no delay.
 	CloudWorks <-chan struct{}
 	// Separate means that the processes of a machine share no memory, as on a real one.
 	Separate bool
 }
 
-// program is what a stand-in does, knowing what it stands for.
+// program simulates an executable.
 type program func(ctx context.Context, p *node.Process, e payload.Executable) int
 
-// Programs finds the programs of all hosts that share the table.
+// Programs returns a program table that all hosts share.
 func Programs(options Options) fake.ProgramTable {
 	return newTable(options).find
 }
 
-// Run runs the stand-in for an executable in a process until it ends or ctx is done, and returns its exit code. The
-// agent has none.
+// Run runs the simulation of an executable in a process until it ends or ctx is done, and returns the exit
+// code. The agent is not simulated.
 func Run(ctx context.Context, options Options, p *node.Process, e payload.Executable) int {
 	run, err := newTable(options).program(e)
 	if err != nil {
@@ -100,12 +101,12 @@ type table struct {
 	seed     maphash.Seed
 
 	mu       sync.Mutex
-	agents   map[uint64]error          // whether executables that are no stand-in are the agent
-	agent    *byte                     // where the last one that is lies: hosts share the contents of their files, which do not change
+	agents   map[uint64]error          // whether real executables are the agent, by hash
+	agent    *byte                     // first byte of the last agent: hosts share unmodified file contents
 	runtimes map[any]*containerRuntime // by the machine's ID
 }
 
-// find returns the program table.
+// find returns the program for the content of an executable.
 func (t *table) find(content []byte) (fake.Program, error) {
 	e, err := payload.ReadExecutable(content)
 	if err != nil {
@@ -127,7 +128,7 @@ func (t *table) find(content []byte) (fake.Program, error) {
 	return func(ctx context.Context, p *fake.Process) int { return run(ctx, t.process(p), e) }, nil
 }
 
-// program is what the stand-in for an executable does.
+// program returns the simulation of an executable.
 func (t *table) program(e payload.Executable) (program, error) {
 	run, ok := t.programs[e.File]
 	if !ok {
@@ -144,8 +145,8 @@ func (t *table) program(e payload.Executable) (program, error) {
 	}, nil
 }
 
-// isAgent reports whether an executable is the agent by its build information. The answer is kept, because fifty hosts
-// run the same file many times.
+// isAgent reports whether an executable is the agent, by its build information. The result is cached, because
+// fifty hosts run the same file many times.
 func (t *table) isAgent(content []byte) error {
 	t.mu.Lock()
 	same := len(content) > 0 && t.agent == &content[0]
@@ -178,18 +179,18 @@ func printVersion(_ context.Context, p *node.Process, e payload.Executable) int 
 	return 0
 }
 
-// fail writes why a program ends early, and gives its exit code.
+// fail writes the reason for an early end and returns the exit code.
 func fail(p *node.Process, format string, args ...any) int {
 	fmt.Fprintf(p.Stderr, format+"\r\n", args...)
 	return 1
 }
 
-// idle waits until the program is asked to stop.
+// idle waits until the program must stop.
 func idle(ctx context.Context) int {
 	<-ctx.Done()
 	return 0
 }
 
-// serviceFlag reports whether a program that runs as a service was told so. Without it the real one never answers the
-// service control manager, which ends it (error 1053).
+// serviceFlag reports whether a program that runs as a service has the service flag. Without the flag, the real
+// program never responds to the service control manager, which ends the program (error 1053).
 func serviceFlag(p *node.Process, given bool) bool { return given || !p.Service }

@@ -77,7 +77,7 @@ func TestContainerd(t *testing.T) {
 		h := newHost(t, "win", Options{})
 		h.write(`C:\k\containerd\config.toml`, containerdConfigFile)
 		h.service("containerd", `C:\k\containerd\containerd.exe`, "--config", `C:\k\containerd\config.toml`)
-		_ = h.Host().Services.Start(t.Context(), "containerd") // Windows may or may not see it run before it ends.
+		_ = h.Host().Services.Start(t.Context(), "containerd") // Windows may or may not see it running before it ends.
 		h.await("containerd ends", func() bool { return !h.running("containerd") })
 	})
 }

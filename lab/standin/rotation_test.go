@@ -26,10 +26,10 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// rotationCheck is how often a kubelet looks whether its certificate was rotated.
+// rotationCheck is the interval at which a kubelet checks for a rotated certificate.
 const rotationCheck = 5 * time.Second
 
-// aged returns a certificate of a user that is due to be rotated, and its key, both in PEM.
+// aged returns a user certificate that is due for rotation, and the key, both in PEM.
 func (h *clusterHost) aged(user pkix.Name) (certificatePEM, keyPEM []byte) {
 	h.t.Helper()
 	signer, err := tls.LoadX509KeyPair(filepath.Join(h.cluster.Dir, "pki", "kube-csr-signer.crt"),
@@ -55,7 +55,7 @@ func (h *clusterHost) aged(user pkix.Name) (certificatePEM, keyPEM []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM
 }
 
-// age replaces the kubelet's certificate by one that is due to be rotated.
+// age replaces the kubelet's certificate with a certificate that is due for rotation.
 func (h *clusterHost) age() {
 	h.t.Helper()
 	aged, key := h.aged(pkix.Name{CommonName: "system:node:" + h.node, Organization: []string{"system:nodes"}})
@@ -74,7 +74,7 @@ func (h *clusterHost) age() {
 	}
 }
 
-// requests returns the node's requests for a new client certificate.
+// requests returns the number of the node's requests for a new client certificate.
 func (h *clusterHost) requests(ctx context.Context) (count int) {
 	list, err := h.admin.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *clusterHost) requests(ctx context.Context) (count int) {
 	return count
 }
 
-// link returns the file store's.
+// link returns the path of the link in the file store.
 func (h *clusterHost) link() string { return filepath.Join(h.pki, "kubelet-client-current.pem") }
 
 // current returns the content behind the file store's link.
@@ -112,7 +112,7 @@ func TestKubeletRotatesItsCertificate(t *testing.T) {
 		h.poll("the link leads to the next certificate", func(context.Context) (bool, error) {
 			content, err := os.ReadFile(h.link())
 			if errors.Is(err, fs.ErrNotExist) {
-				return false, nil // client-go takes the link away before it makes the next one
+				return false, nil // client-go removes the link before creating the next one
 			}
 			return string(content) != aged, err
 		})

@@ -15,20 +15,20 @@ import (
 
 const shimExecutable = "containerd-shim-runhcs-v1.exe"
 
-// containerRuntime is the container runtime of one machine. Its pods live on while containerd does not run, as on a
-// real host.
+// containerRuntime is the container runtime of one machine. Pods keep running while containerd is stopped, as
+// on a real host.
 type containerRuntime struct {
 	mu           sync.Mutex
-	process      *node.Process // nil: containerd does not run
+	process      *node.Process // nil: containerd is not running
 	cniDirectory string
-	separate     bool               // the process is the kubelet's; see separate.go
+	separate     bool               // the process belongs to the kubelet; see separate.go
 	sandboxes    map[string]sandbox // by pod UID
 }
 
-// sandbox is a pod that runs in name: a shim process and an endpoint of the pod network.
+// sandbox is a simulated pod: a shim process and an endpoint of the pod network.
 type sandbox struct {
 	shim     node.Child
-	endpoint string // empty for pods of the host's network
+	endpoint string // empty for pods with host network
 	address  string
 }
 
@@ -130,8 +130,8 @@ func (r *containerRuntime) deleteEndpoint(ctx context.Context, s sandbox) error 
 	return err
 }
 
-// podNetwork returns the name in the first configuration of the pod network, which the win-overlay plugin takes for the
-// HNS network's.
+// podNetwork returns the name in the first configuration of the pod network, which the win-overlay plugin uses
+// as name of the HNS network.
 func (r *containerRuntime) podNetwork() (string, error) {
 	drive := r.process.Machine
 	names, err := drive.List(r.cniDirectory)

@@ -12,15 +12,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// The kubelet of a machine whose processes share no memory runs pods itself, as long as containerd is in the process
-// table. What it knows of their shims is kept where containerd keeps it, so that pods outlive the kubelet.
+// If the processes of a machine share no memory, the kubelet runs pods itself while containerd is in the
+// process table. The process ids of the shims are stored in the state directory of containerd, so that pods
+// outlive the kubelet.
 
 const (
 	cniDirectory = `C:\k\cni\config`
 	tasks        = `C:\ProgramData\containerd\state\io.containerd.runtime.v2.task\k8s.io`
 )
 
-// adopt makes a process of its own the runtime.
+// adopt uses the process of the kubelet as runtime.
 func (r *containerRuntime) adopt(p *node.Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,17 +61,17 @@ func (s shimProcess) Alive() bool {
 			return true
 		}
 	}
-	return err != nil // Unknown is no reason to start another.
+	return err != nil // An unknown state is no reason to start another shim.
 }
 
 // Exit implements node.Child.
 func (s shimProcess) Exit(int) {
 	if s.Alive() {
-		_ = s.p.Host.Processes.Kill(context.Background(), s.pid) // It is not there any more, or the next look shows it again.
+		_ = s.p.Host.Processes.Kill(context.Background(), s.pid) // The shim has ended, or the next check finds it again.
 	}
 }
 
-// known returns a pod of which an earlier kubelet has left a shim that still runs.
+// known returns a pod with a running shim of an earlier kubelet.
 func (r *containerRuntime) known(ctx context.Context, pod kubelet.Pod) (sandbox, bool) {
 	content, err := r.process.Machine.ReadFile(pidFile(pod.UID))
 	if !r.separate || err != nil {
@@ -92,7 +93,7 @@ func (r *containerRuntime) known(ctx context.Context, pod kubelet.Pod) (sandbox,
 	return s, s.shim.Alive()
 }
 
-// remember keeps which process is a pod's shim.
+// remember stores the process id of a pod's shim.
 func (r *containerRuntime) remember(pod kubelet.Pod, shim node.Child) error {
 	child, ok := shim.(interface{ PID() int })
 	if !r.separate || !ok {
@@ -104,7 +105,7 @@ func (r *containerRuntime) remember(pod kubelet.Pod, shim node.Child) error {
 	return r.process.Machine.WriteFile(pidFile(pod.UID), strconv.AppendInt(nil, int64(child.PID()), 10))
 }
 
-// shim stays until it is ended, when it was started for a pod. R-091
+// shim runs until it is killed, if started for a pod. R-091
 func (t *table) shim(ctx context.Context, p *node.Process, e payload.Executable) int {
 	if len(p.Args) == 0 || p.Args[len(p.Args)-1] == "-v" {
 		return printVersion(ctx, p, e)

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// realMachine gives children process numbers, as a real machine does.
+// realMachine assigns process ids to children, as a real machine does.
 type realMachine struct{ simulated }
 
 type realChild struct{ *fake.Process }
@@ -24,7 +24,7 @@ func (m realMachine) Spawn(path string, args ...string) (node.Child, error) {
 	return realChild{child}, err
 }
 
-// kubeletProcess returns the kubelet's process on a machine on which containerd runs too.
+// kubeletProcess returns the kubelet's process on a machine where containerd also runs.
 func kubeletProcess(t *testing.T) *node.Process {
 	t.Helper()
 	processes := make(chan *fake.Process, 1)

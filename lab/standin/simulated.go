@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// simulated is a simulated machine as one of its processes has it.
+// simulated is the view of a process on a simulated machine.
 type simulated struct {
 	t *table
 	p *fake.Process
@@ -22,7 +22,7 @@ type simulated struct {
 
 var _ node.Machine = simulated{}
 
-// process returns a process of a simulated machine as the programs see it.
+// process returns the programs' view of a process on a simulated machine.
 func (t *table) process(p *fake.Process) *node.Process {
 	return &node.Process{
 		PID: p.PID, Path: p.Path, Args: p.Args, Service: p.Service != "", Environ: p.Environ, Stdout: p.Stdout,
@@ -115,7 +115,7 @@ func (m simulated) Spawn(path string, args ...string) (node.Child, error) {
 	return child, nil
 }
 
-// Run runs a program as a child of the process until it ends, is killed, or the parent is asked to stop.
+// Run runs a program as a child until the child ends or is killed, or the parent must stop.
 func (m simulated) Run(ctx context.Context, output io.Writer, path string, args ...string) (int, error) {
 	content, err := m.p.Machine.Drive().ReadFile(path)
 	if err != nil {
@@ -135,7 +135,7 @@ func (m simulated) Run(ctx context.Context, output io.Writer, path string, args 
 	go func() {
 		defer close(watched)
 		select {
-		case <-child.Done(): // it was killed
+		case <-child.Done(): // the child was killed
 			cancel()
 		case <-ctx.Done():
 		}

@@ -20,10 +20,10 @@ import (
 type testHost struct {
 	*fake.Machine
 	t   *testing.T
-	pki string // the real folder behind the kubelet's pki
+	pki string // the real directory behind the kubelet's pki
 
 	mu    sync.Mutex
-	ports map[int]net.Addr // where ports of the host really listen
+	ports map[int]net.Addr // the real listening addresses of host ports
 }
 
 const containerdConfigFile = `version = 3
@@ -91,7 +91,7 @@ func (h *testHost) read(path string) string {
 	return string(content)
 }
 
-// service configures a service; start starts it and waits until it runs.
+// service configures a service; start starts the service and waits until it runs.
 func (h *testHost) service(name string, words ...string) {
 	h.t.Helper()
 	config := host.ServiceConfig{Name: name, CommandLine: host.CommandLine(words...), StartType: host.StartManual}
@@ -124,7 +124,7 @@ func (h *testHost) await(what string, condition func() bool) {
 	}
 }
 
-// until asks again and again, for what is no part of the machine.
+// until polls a condition that is not part of the machine.
 func (h *testHost) until(condition func(context.Context) (bool, error)) error {
 	return wait.PollUntilContextTimeout(h.t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition)
 }

@@ -1,6 +1,6 @@
-// Package virtualtime is time that costs nothing. Its clock stands still while anyone works, even on a busy machine,
-// and jumps to its next timer when all are at rest. So it measures waits and not computation: a wait of ten minutes is
-// over at once, and a slow machine makes nothing longer.
+// Package virtualtime provides a clock with waits that cost no real time. The clock stands still while any
+// goroutine works, even on a busy machine, and jumps to the next timer when all are idle. It therefore measures
+// waits and not computation: a wait of ten minutes ends at once, and a slow machine makes no wait longer.
 package virtualtime
 
 import (
@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Clock is the clock of virtual time. It moves only in Run.
+// Clock is a virtual clock. Time passes only in Run.
 type Clock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -23,7 +23,7 @@ type Clock struct {
 
 var _ clock.WithTicker = (*Clock)(nil)
 
-// New makes a clock that shows now.
+// New creates a clock with the time now.
 func New(now time.Time) *Clock { return &Clock{now: now} }
 
 // Now implements clock.PassiveClock.
@@ -48,7 +48,7 @@ func (c *Clock) Tick(d time.Duration) <-chan time.Time { return c.NewTicker(d).C
 // NewTimer implements clock.Clock.
 func (c *Clock) NewTimer(d time.Duration) clock.Timer { return c.start(d, 0) }
 
-// NewTicker implements clock.WithTicker. It panics, as that of package time does, when d is not positive.
+// NewTicker implements clock.WithTicker. Like the ticker of package time, it panics if d is not positive.
 func (c *Clock) NewTicker(d time.Duration) clock.Ticker {
 	if d <= 0 {
 		panic("virtualtime: the period of a ticker is not positive")
@@ -64,7 +64,7 @@ func (c *Clock) start(d, period time.Duration) *timer {
 	return t
 }
 
-// set has a timer fire after d. The lock is held.
+// set starts a timer. The caller holds the lock.
 func (c *Clock) set(t *timer, d time.Duration) {
 	if d <= 0 {
 		t.fire(c.now)
@@ -75,7 +75,7 @@ func (c *Clock) set(t *timer, d time.Duration) {
 	heap.Push(&c.timers, t)
 }
 
-// next returns the time to the next timer; false when there is none.
+// next returns the time to the next timer; false if there is none.
 func (c *Clock) next() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,23 +85,23 @@ func (c *Clock) next() (time.Duration, bool) {
 	return c.timers[0].due.Sub(c.now), true
 }
 
-// grain is how far apart timers may be due that a leap fires together: a transfer has thousands of them.
+// grain is the time span of timers that fire together in a leap: a transfer has thousands of timers.
 const grain = 2 * time.Millisecond
 
-// impatience is how long one waits for the next look at something that is in progress.
+// impatience is the maximum wait of a timer that polls an operation in progress.
 const impatience = time.Second
 
-// Stride has the clock leap so far at once, over all timers on the way, for labs in which hardly anything happens for
-// days: a ticker that is passed several times ticks once. It leaps from timer to timer all the same while a timer was
-// set for less than a second: something is in progress then, and time limits would pass together with what they limit.
-// Zero ends the strides.
+// Stride sets the time span of a leap over many timers, for labs that are mostly idle for days: a ticker that
+// is skipped several times ticks once. A timer with a duration below one second means that an operation is in
+// progress. The clock then still leaps from timer to timer, because otherwise timeouts would expire together
+// with the operation. Zero ends the strides.
 func (c *Clock) Stride(stride time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stride = stride
 }
 
-// reach is how far apart timers may be due that a leap fires together. The lock is held.
+// reach returns the time span of timers that fire together in a leap. The caller holds the lock.
 func (c *Clock) reach() time.Duration {
 	if slices.ContainsFunc(c.timers, func(t *timer) bool { return t.period == 0 && t.wait < impatience }) {
 		return grain
@@ -109,8 +109,8 @@ func (c *Clock) reach() time.Duration {
 	return max(grain, c.stride)
 }
 
-// leap goes to the next timer if that is at most so far away, and on to the last of those that are due within a grain,
-// or a stride, from there.
+// leap advances to the next timer if it is within the limit, and from there to the last timer within a grain or
+// a stride.
 func (c *Clock) leap(atMost time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,14 +134,14 @@ type timer struct {
 	channel chan time.Time
 	period  time.Duration
 
-	// The clock's lock guards the rest.
+	// Guarded by the clock's lock:
 	due    time.Time
-	wait   time.Duration // from when it was set
-	number int           // in the order in which they were set, for those that are due at the same time
-	place  int           // in the queue
+	wait   time.Duration // duration at the last set
+	number int           // order of creation, for timers that are due at the same time
+	place  int           // index in the queue
 }
 
-// away is the place of a timer that is not in the queue.
+// away is the index of a timer that is not in the queue.
 const away = -1
 
 // C implements clock.Timer.
@@ -159,7 +159,7 @@ func (t *timer) stop() bool {
 	if waits {
 		heap.Remove(&t.clock.timers, t.place)
 	}
-	select { // as package time has it, nothing is received from before a Stop or a Reset
+	select { // like package time: no value from before a Stop or a Reset is received
 	case <-t.channel:
 	default:
 	}
@@ -182,7 +182,7 @@ func (t *timer) fire(now time.Time) {
 	}
 }
 
-// ticker is a timer without what a ticker has not.
+// ticker is a timer with the methods of a ticker only.
 type ticker struct{ timer *timer }
 
 // C implements clock.Ticker.
@@ -191,7 +191,7 @@ func (t ticker) C() <-chan time.Time { return t.timer.C() }
 // Stop implements clock.Ticker.
 func (t ticker) Stop() { t.timer.Stop() }
 
-// queue is a heap of timers, the next one first.
+// queue is a heap of timers, sorted by due time.
 type queue []*timer
 
 func (q queue) Len() int { return len(q) }
@@ -210,7 +210,7 @@ func (q queue) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (q *queue) Push(x any) {
-	t, _ := x.(*timer) // nothing else is pushed
+	t, _ := x.(*timer) // only timers are pushed
 	t.place = len(*q)
 	*q = append(*q, t)
 }

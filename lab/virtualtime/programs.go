@@ -8,26 +8,26 @@ import (
 	"runtime/metrics"
 )
 
-// Programs returns a function that reports whether this process, or any other of those with these IDs, works or is
-// about to: one that waits for a processor, or for a disk, works. A process that sleeps on the operating system's clock
-// is at rest, so processes with measured waits must not do that.
+// Programs returns a function that reports whether this process, or another process with a listed ID, works or
+// is about to work. Waiting for a processor or a disk counts as work. A process that sleeps on the operating
+// system's clock is idle, so processes with measured waits must not do that.
 func Programs(others ...int) (busy func() bool) {
 	samples := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"},
 		{Name: "/sched/goroutines/runnable:goroutines"}}
 	return func() bool {
-		// What another has just done for this one, it is now at work with: so this one is asked last.
+		// This process is checked last, because it may already process the results of another process.
 		for _, other := range others {
 			if works(other) {
 				return true
 			}
 		}
 		metrics.Read(samples)
-		return samples[0].Value.Uint64() > 1 || samples[1].Value.Uint64() > 0 // the one is who asks
+		return samples[0].Value.Uint64() > 1 || samples[1].Value.Uint64() > 0 // excluding the calling goroutine
 	}
 }
 
-// works reports whether a thread of a process runs, waits for a processor, or for a disk. A process that is gone does
-// not.
+// works reports whether a thread of a process runs or waits for a processor or a disk. An ended process does
+// not work.
 func works(process int) bool {
 	tasks := fmt.Sprintf("/proc/%d/task", process)
 	folder, err := os.Open(tasks)
@@ -43,7 +43,7 @@ func works(process int) bool {
 		if err != nil {
 			continue // it has ended
 		}
-		// The state follows the name, which is in parentheses and may hold others.
+		// The state follows the name, which is in parentheses and may contain further parentheses.
 		if end := bytes.LastIndexByte(stat, ')'); end >= 0 && end+2 < len(stat) &&
 			(stat[end+2] == 'R' || stat[end+2] == 'D') {
 			return true

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The clock leaps when so many looks in a row have found nobody at work. A leap in error adds to what is measured at
-// most its own length, so the looks before a long one are further apart: by this part of it, between the shortest and
-// the longest pause.
+// The clock leaps after this number of consecutive checks without work. A wrong leap adds at most its own
+// length to a measurement, so checks before a long leap are further apart: by this fraction of the leap,
+// between the shortest and the longest pause.
 const (
 	looks         = 4
 	part          = 400
@@ -15,8 +15,8 @@ const (
 	longestPause  = 10 * time.Millisecond
 )
 
-// Run lets the time pass until ctx is done: while busy reports that nobody works, the clock goes from timer to timer.
-// See Programs for what busy may ask.
+// Run lets time pass until ctx is done: while busy returns false, the clock advances from timer to timer. See
+// Programs for an implementation of busy.
 func (c *Clock) Run(ctx context.Context, busy func() bool) {
 	for quiet := 0; ; {
 		next, waited := c.next()
@@ -37,5 +37,5 @@ func (c *Clock) Run(ctx context.Context, busy func() bool) {
 	}
 }
 
-// pause returns the time between two looks before a leap.
+// pause returns the interval between two checks before a leap.
 func pause(leap time.Duration) time.Duration { return min(max(leap/part, shortestPause), longestPause) }

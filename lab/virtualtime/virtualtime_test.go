@@ -50,7 +50,7 @@ func TestTimePassesOnlyWhileNobodyWorks(t *testing.T) {
 	})
 }
 
-// One who works for a moment only, between two rests, is not overlooked for long.
+// A goroutine that works only for a moment between two idle periods is not missed for long.
 func TestWorkThatBeginsAgainHoldsTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := New(noon), 0
@@ -158,7 +158,7 @@ func TestAStridePassesManyTimersAtOnceWhileNobodyIsInTheMiddleOfSomething(t *tes
 	}
 }
 
-// A ticker keeps no ticks for a receiver that is not there.
+// A ticker buffers no further ticks for a missing receiver.
 func TestAReceiverThatComesLateGetsOneTick(t *testing.T) {
 	c := New(noon)
 	ticks := c.NewTicker(time.Second)

@@ -18,28 +18,29 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// Base is shared by all hosts: a chroot with Wine, a Windows installation to clone, and the programs that make hosts.
+// Base is shared by all hosts: a chroot with Wine, a Windows installation to clone, and the programs that run
+// hosts.
 type Base struct {
-	// Dir is where everything lies; hosts are cloned to hosts/ below it.
+	// Dir is the directory of all files of the base. Hosts are cloned to the subdirectory hosts/.
 	Dir string
-	// Root is the chroot. It is mounted read-only in hosts.
+	// Root is the chroot. Hosts mount the chroot read-only.
 	Root string
-	// Prefix is the Windows installation: Wine's prefix, whose drive_c is drive C:.
+	// Prefix is the Windows installation: the Wine prefix with drive C: in drive_c.
 	Prefix string
 
-	// StandIns is the folder with what standin.Build made. The libraries are in Prefix already.
+	// StandIns is the output directory of standin.Build. The libraries are already installed in Prefix.
 	StandIns string
 
 	machine, sshd, refuse string     // programs
-	held                  []*os.File // locks that say that this process uses what is there
+	held                  []*os.File // locks that mark the files as used by this process
 }
 
-// Prepare makes in dir (default: build/wine of the repository) what hosts are made of, unless it is there already:
-// about a minute the first time, about a second later. It is cached by a digest of its inputs. Several processes may
-// call it at once. Folders of hosts whose makers were killed are removed.
+// Prepare builds the base in dir (default: build/wine of the repository). The first run takes about a minute,
+// later runs about a second: the result is cached by a digest of the inputs. Several processes may call Prepare
+// at once. Directories of hosts that outlived a killed creator are removed.
 //
-// The first time needs Debian's archive and Go's modules: a program that goes into lab/namespace calls it before, and
-// again inside.
+// The first run needs access to the Debian archive and to the Go modules. A program that enters lab/namespace
+// therefore calls Prepare before entering, and again inside.
 func Prepare(ctx context.Context, dir string) (*Base, error) {
 	base, err := prepare(ctx, dir)
 	if err != nil {
@@ -86,10 +87,9 @@ func prepare(ctx context.Context, dir string) (*Base, error) {
 	return b, b.settle()
 }
 
-// rootScript makes the chroot.
+// rootScript creates the chroot.
 const rootScript = "hack/make-wine-root"
 
-// makeRoot makes the chroot with Wine.
 func (b *Base) makeRoot(ctx context.Context, repository string) error {
 	script := filepath.Join(repository, rootScript)
 	digest, err := digestFiles(script)
@@ -98,7 +98,7 @@ func (b *Base) makeRoot(ctx context.Context, repository string) error {
 	}
 	b.Root = filepath.Join(b.Dir, "root-"+digest)
 	command := exec.CommandContext(ctx, script, b.Root)
-	// The script waits for what it calls: an end is for all of them.
+	// The script waits for its child processes: the signal goes to the complete process group.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	command.WaitDelay = 10 * time.Second
@@ -110,10 +110,11 @@ func (b *Base) makeRoot(ctx context.Context, repository string) error {
 	return nil
 }
 
-// prefixLimit is how long the first boot of a Windows installation may take.
+// prefixLimit is the timeout for the first boot of a Windows installation.
 const prefixLimit = 3 * time.Minute
 
-// makePrefix makes the Windows installation that hosts are clones of: aside first, and then it gets its name.
+// makePrefix creates the Windows installation that hosts are cloned from: in a draft directory first, which is
+// then renamed.
 func (b *Base) makePrefix(ctx context.Context) error {
 	digest, err := digestFiles(append(b.libraryFiles(), b.refuse)...)
 	if err != nil {
@@ -137,7 +138,7 @@ func (b *Base) makePrefix(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(folder))
 }
 
-// install lets Wine make a prefix, and replaces what only pretends.
+// install creates a Wine prefix and replaces the programs without function.
 func (b *Base) install(ctx context.Context, folder string) error {
 	prefix := filepath.Join(folder, wire.PrefixDir)
 	if err := os.Mkdir(prefix, 0o755); err != nil {
@@ -155,7 +156,7 @@ func (b *Base) install(ctx context.Context, folder string) error {
 	err = errors.Join(
 		p.send(wire.Config{
 			Dir: folder, Root: b.Root, Name: "base", Hosts: "127.0.0.1 localhost", Install: true, Down: time.Hour, // once is enough
-			// Whatever runs first has Wine make the prefix before.
+			// no second boot is needed
 			Program: []string{"regedit", "/S", `Z:\prefix\` + standInRegistry},
 		}),
 		p.send(wire.Message{Do: wire.Boot}),
@@ -182,7 +183,8 @@ func (b *Base) install(ctx context.Context, folder string) error {
 	)
 }
 
-// stubs are programs that Wine has in name only, or that product code must not call. See also registry/user.reg.
+// stubs are programs without function in Wine, or programs that product code must not call. See also
+// registry/user.reg.
 var stubs = []string{
 	`C:\windows\system32\WindowsPowerShell\v1.0\powershell.exe`,
 	`C:\windows\system32\certutil.exe`,

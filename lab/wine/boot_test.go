@@ -54,7 +54,7 @@ func TestRestart(t *testing.T) {
 func TestAHostThatHangsIsReset(t *testing.T) {
 	h := newHost(t, Options{Name: "hangs", Address: address(21), Hang: 15 * time.Second})
 	next := h.Boots() + 1
-	// What is frozen has the port still, and takes connections.
+	// A frozen process still owns the port and accepts connections.
 	for pid, line := range processesOf(t, h.dir) {
 		if !strings.Contains(line, "sshd.exe") {
 			continue

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// buildPrograms builds the programs that make hosts. One that is built already costs Go's look at its cache.
+// buildPrograms builds the programs that run hosts. If a program is up to date, only the lookup in the Go build
+// cache remains.
 func (b *Base) buildPrograms(ctx context.Context, repository string) error {
 	bin := filepath.Join(b.Dir, binDir)
 	if err := os.MkdirAll(bin, 0o755); err != nil {
@@ -33,8 +34,8 @@ func (b *Base) buildPrograms(ctx context.Context, repository string) error {
 	return nil
 }
 
-// buildProgram builds lab/wine/<name>. One that has changed takes the place of the old one, which may be running, at
-// once.
+// buildProgram builds lab/wine/<name>. The new program replaces the previous one atomically, because the
+// previous one may be running.
 func buildProgram(ctx context.Context, repository, system, name, dir string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(name))
 	if system == "windows" {
@@ -64,7 +65,6 @@ func buildProgram(ctx context.Context, repository, system, name, dir string) (st
 	return path, os.Rename(built, path)
 }
 
-// digestFiles returns a short digest of the files' contents.
 func digestFiles(paths ...string) (string, error) {
 	hash := sha256.New()
 	for _, path := range paths {
@@ -78,7 +78,7 @@ func digestFiles(paths ...string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:12], nil
 }
 
-// lastLines returns the end of an output, for an error.
+// lastLines returns the end of an output, for an error message.
 func lastLines(output string) string {
 	const limit = 1 << 10
 	output = strings.TrimSpace(output)

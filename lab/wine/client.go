@@ -21,8 +21,8 @@ type Result struct {
 	ExitCode       int
 }
 
-// Connect logs in as the first of Options.Users, with a key of the lab's own that is always authorized. The caller
-// closes the client; the end of ctx ends only the attempt.
+// Connect logs in as the first of Options.Users, with a lab key that is always authorized. The caller closes
+// the client. The end of ctx ends only the connection attempt.
 func (h *Host) Connect(ctx context.Context) (*ssh.Client, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", h.Address())
 	if err != nil {
@@ -43,9 +43,9 @@ func (h *Host) Connect(ctx context.Context) (*ssh.Client, error) {
 	return ssh.NewClient(connection, channels, requests), nil
 }
 
-// Exec runs one command line on a connection of its own, as `ssh host line` does: cmd.exe reads it. A failing command
-// is no error, its exit code shows that; an error means that it did not run to its end. The end of ctx ends the
-// command.
+// Exec runs one command line on a separate connection, as `ssh host line` does: cmd.exe parses the line. A
+// failed command is reported by the exit code, not by an error. An error means that the command did not run to
+// completion. The end of ctx ends the command.
 func (h *Host) Exec(ctx context.Context, line string) (Result, error) {
 	client, err := h.Connect(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (h *Host) Exec(ctx context.Context, line string) (Result, error) {
 	return result, nil
 }
 
-// Exec runs one command line on a connection; see Host.Exec.
+// Exec runs one command line on a connection. See Host.Exec.
 func Exec(client *ssh.Client, line string) (Result, error) {
 	session, err := client.NewSession()
 	if err != nil {
@@ -82,7 +82,7 @@ func Exec(client *ssh.Client, line string) (Result, error) {
 	return result, err
 }
 
-// Upload copies a file of this machine to a Windows path over SFTP. Folders are made on the way, a file that is there
+// Upload copies a local file to a Windows path over SFTP. Missing directories are created and an existing file
 // is replaced.
 func (h *Host) Upload(ctx context.Context, local, windows string) error {
 	if err := h.upload(ctx, local, windows); err != nil {

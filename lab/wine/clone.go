@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// linkedFrom is the size in bytes from which files of the base are hard links in clones. They are Windows' own programs
-// and libraries, which nobody writes to; what is smaller, and the registry, may be written in place and is copied.
+// linkedFrom is the minimum size in bytes of base files that clones share as hard links. Such files are
+// programs and libraries of Windows, which are never written to. Smaller files and the registry may be written
+// in place and are copied.
 const linkedFrom = 64 << 10
 
-// clonePrefix makes a Windows installation like another, at once.
+// clonePrefix clones a Windows installation.
 func clonePrefix(from, to string) error {
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -53,10 +54,11 @@ func cloneEntry(from, to string, entry fs.DirEntry) error {
 	if err := copyFile(from, to); err != nil {
 		return err
 	}
-	return os.Chtimes(to, info.ModTime(), info.ModTime()) // Wine compares times to know whether it was updated
+	return os.Chtimes(to, info.ModTime(), info.ModTime()) // Wine compares the times to detect updates
 }
 
-// copyFile makes a file again: one that is there is not written to, it may be a link to the base's.
+// copyFile replaces an existing file instead of writing to it, because the file may be a hard link to a base
+// file.
 func copyFile(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {

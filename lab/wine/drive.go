@@ -13,18 +13,18 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
 )
 
-// Where things lie on a host's drive.
+// Paths on the drive of a host.
 const (
 	labDir             = `C:\lab`
 	sshdPath           = labDir + `\sshd.exe`
-	labKeysPath        = labDir + `\authorized_keys` // the lab's own key: it still works when a test takes away all others
+	labKeysPath        = labDir + `\authorized_keys` // the lab's own key: works even if a test removes all other keys
 	refusedPath        = labDir + `\refused.jsonl`
 	hostKeyPath        = `C:\ProgramData\ssh\ssh_host_ed25519_key`
 	authorizedKeysPath = `C:\ProgramData\ssh\administrators_authorized_keys`
 )
 
-// drivePath is where a Windows path lies below a prefix. Windows' names have no case: what is there is found in any,
-// the rest keeps the case it is asked for.
+// drivePath returns the local path of a Windows path below a prefix. Windows names are case-insensitive:
+// existing names match in any case, the remaining names keep the requested case.
 func drivePath(prefix, windows string) (string, error) {
 	rest, ok := cutDrive(windows)
 	if !ok || strings.ContainsAny(rest, `/:*?"<>|`) {
@@ -49,7 +49,7 @@ func cutDrive(windows string) (rest string, ok bool) {
 	return windows[3:], true
 }
 
-// present returns the name as the folder has it.
+// present returns the name in the case that the directory has.
 func present(folder, name string) string {
 	if _, err := os.Lstat(filepath.Join(folder, name)); err == nil {
 		return name
@@ -66,13 +66,13 @@ func present(folder, name string) string {
 	return name
 }
 
-// Path returns the path on this machine of a file of the host (C:\k\wicd.exe).
+// Path returns the local path of a host file such as C:\k\wicd.exe.
 func (h *Host) Path(windows string) (string, error) {
 	return drivePath(filepath.Join(h.dir, wire.PrefixDir), windows)
 }
 
-// vacatePath returns the path on this machine of a Windows path below a prefix, where it makes the folders and removes the
-// file: it may be a link to the base's.
+// vacatePath returns the local path of a Windows path below a prefix. It creates the directories and removes
+// the file, because the file may be a hard link to a base file.
 func vacatePath(prefix, windows string) (string, error) {
 	path, err := drivePath(prefix, windows)
 	if err != nil {
@@ -87,7 +87,7 @@ func vacatePath(prefix, windows string) (string, error) {
 	return path, nil
 }
 
-// putFile copies a file of this machine to a Windows path below a prefix, making folders on the way.
+// putFile copies a local file to a Windows path below a prefix and creates missing directories.
 func putFile(prefix, local, windows string) error {
 	path, err := vacatePath(prefix, windows)
 	if err != nil {
@@ -99,7 +99,7 @@ func putFile(prefix, local, windows string) error {
 	return nil
 }
 
-// linkProgram puts a program of the lab's own in place, of which there is one for all hosts.
+// linkProgram links a lab program into the prefix. All hosts share one copy.
 func linkProgram(prefix, local, windows string) error {
 	path, err := vacatePath(prefix, windows)
 	if err != nil {
@@ -108,7 +108,7 @@ func linkProgram(prefix, local, windows string) error {
 	return os.Link(local, path)
 }
 
-// writeFile writes a file at a Windows path below a prefix, making folders on the way.
+// writeFile writes a file at a Windows path below a prefix and creates missing directories.
 func writeFile(prefix, windows string, content []byte) error {
 	path, err := vacatePath(prefix, windows)
 	if err != nil {
@@ -117,8 +117,8 @@ func writeFile(prefix, windows string, content []byte) error {
 	return os.WriteFile(path, content, 0o600)
 }
 
-// Refused returns the command lines of programs that were called though they are only stubs: PowerShell, netsh, dism
-// and so on. Product code must never call one.
+// Refused returns the command lines of calls to stub programs: PowerShell, netsh, dism and so on. Product code
+// must never call a stub.
 func (h *Host) Refused() ([]string, error) {
 	path, err := h.Path(refusedPath)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
 )
 
-// Below Base.Dir.
+// Names below Base.Dir.
 const (
 	hostsDir = "hosts"
 	binDir   = "bin"
 	lockName = "lock"
 )
 
-// lock waits for a lock file, which is made if it is not there. The lock ends when the file is closed, or with the
-// process.
+// lock waits for a lock file and creates the file if missing. The lock is released when the file is closed or
+// the process ends.
 func lock(path string) (*os.File, error) { return flock(path, unix.LOCK_EX) }
 
 func flock(path string, how int) (*os.File, error) {
@@ -43,9 +43,9 @@ func flock(path string, how int) (*os.File, error) {
 	return file, nil
 }
 
-// newFolder makes the folder of a host below dir, and locks it: the lock says that its maker lives.
+// newFolder creates the directory of a host below dir and locks it. The lock marks that the creator is alive.
 func newFolder(dir, name string) (folder string, held *os.File, err error) {
-	all, err := lock(filepath.Join(dir, lockName)) // else a sweep might find the folder before it is locked
+	all, err := lock(filepath.Join(dir, lockName)) // without the lock, a sweep could find the directory before it is locked
 	if err != nil {
 		return "", nil, err
 	}
@@ -57,7 +57,7 @@ func newFolder(dir, name string) (folder string, held *os.File, err error) {
 	return folder, held, err
 }
 
-// sweep removes the folders of hosts whose makers were killed.
+// sweep removes the directories of hosts that outlived a killed creator.
 func sweep(dir string) error {
 	all, err := lock(filepath.Join(dir, lockName))
 	if err != nil {
@@ -80,13 +80,13 @@ func sweep(dir string) error {
 func sweepFolder(folder string) error {
 	held, err := flock(filepath.Join(folder, wire.LockFile), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil // its maker lives
+		return nil // its creator is alive
 	}
 	if err != nil {
 		return err
 	}
 	defer held.Close()
-	// A host that is ending at this moment still has files; the next time it has not.
+	// A host that is terminating now still has files. The next sweep removes the directory.
 	if err := os.RemoveAll(folder); err != nil && !errors.Is(err, unix.ENOTEMPTY) {
 		return fmt.Errorf("remove what a killed host left: %w", err)
 	}

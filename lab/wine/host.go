@@ -18,11 +18,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
 )
 
-// Host is one Windows host. Its methods may be called at once from many goroutines.
+// Host is one Windows host. Its methods are safe for concurrent use.
 type Host struct {
 	options Options
 	dir     string
-	lock    *os.File // held for as long as the folder is no leftover
+	lock    *os.File // held while the host exists; an unlocked directory is a leftover
 	process *process
 	link    link
 	hostKey ssh.PublicKey
@@ -31,8 +31,8 @@ type Host struct {
 	closed  error
 }
 
-// New clones the base and sets the host up. It is off until Start; Close removes it. The host ends with this process in
-// any case.
+// New clones the base and sets up the host. The host is off until Start. Close removes the host, and it also
+// ends with this process.
 func New(ctx context.Context, options Options) (*Host, error) {
 	options, err := options.withDefaults()
 	if err == nil {
@@ -55,7 +55,7 @@ func (h *Host) makeFolder(context.Context) (err error) {
 	return err
 }
 
-// makeDrive clones the Windows installation and makes it this host's.
+// makeDrive clones the Windows installation and adds the settings of this host.
 func (h *Host) makeDrive(context.Context) error {
 	prefix := filepath.Join(h.dir, wire.PrefixDir)
 	if err := clonePrefix(h.options.Base.Prefix, prefix); err != nil {
@@ -80,7 +80,7 @@ func (h *Host) makeDrive(context.Context) error {
 	return h.makeKeys(prefix)
 }
 
-// makeKeys writes the host key and the keys that may log in.
+// makeKeys writes the host key and the authorized keys.
 func (h *Host) makeKeys(prefix string) error {
 	_, hostKey, err := ed25519.GenerateKey(h.options.Rand)
 	if err != nil {
@@ -141,7 +141,7 @@ func (h *Host) setUp(ctx context.Context) error {
 	return h.process.wait(ctx, func(s state) bool { return s.ready })
 }
 
-// hostsFile returns the caller's, with Options.Names.
+// hostsFile returns the hosts file of the caller, extended by Options.Names.
 func (h *Host) hostsFile() (string, error) {
 	hosts, err := os.ReadFile("/etc/hosts")
 	if err != nil {
@@ -155,7 +155,7 @@ func (h *Host) hostsFile() (string, error) {
 	return b.String(), nil
 }
 
-// Start boots the host and returns when it can be logged in to. A host that is up already stays so.
+// Start boots the host and returns when SSH logins succeed. A running host is not changed.
 func (h *Host) Start(ctx context.Context) error {
 	err := h.process.send(wire.Message{Do: wire.Boot})
 	if err == nil {
@@ -167,8 +167,8 @@ func (h *Host) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop pulls the plug: all processes end at once. The drive stays as it is, without what Windows had not written yet.
-// The host stays off until Start.
+// Stop cuts the power: all processes end at once. Data that Windows has not written to the drive is lost. The
+// host stays off until Start.
 func (h *Host) Stop(ctx context.Context) error {
 	err := h.process.send(wire.Message{Do: wire.PowerOff})
 	if err == nil {
@@ -180,7 +180,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the host and removes it with its drive.
+// Close ends the host and removes its drive.
 func (h *Host) Close() error {
 	h.closing.Do(func() {
 		var errs []error
@@ -189,7 +189,7 @@ func (h *Host) Close() error {
 			errs = append(errs, h.link.remove())
 		}
 		if h.dir != "" {
-			errs = append(errs, os.RemoveAll(h.dir)) // the first process did, unless it was killed
+			errs = append(errs, os.RemoveAll(h.dir)) // already done by the first process, unless it was killed
 		}
 		if h.lock != nil {
 			_ = h.lock.Close()
@@ -201,15 +201,15 @@ func (h *Host) Close() error {
 	return h.closed
 }
 
-// Boots is how many times the host came up so far.
+// Boots returns the number of boots so far.
 func (h *Host) Boots() int {
 	h.process.mu.Lock()
 	defer h.process.mu.Unlock()
 	return h.process.state.boots
 }
 
-// WaitBoot waits until the host has come up n times in all and can be logged in to: with n = Boots()+1 taken before a
-// restart is asked for, until it is back from that.
+// WaitBoot waits until the host has booted n times in total and SSH logins succeed. To wait for a restart, pass
+// n = Boots()+1, read before the restart is requested.
 func (h *Host) WaitBoot(ctx context.Context, n int) error {
 	if err := h.process.wait(ctx, func(s state) bool { return s.up && s.boots >= n }); err != nil {
 		return fmt.Errorf("wait for boot %d of the Wine host %s: %w%s", n, h.options.Name, err, h.console())
@@ -217,26 +217,26 @@ func (h *Host) WaitBoot(ctx context.Context, n int) error {
 	return nil
 }
 
-// Name returns the computer name that the host was made with.
+// Name returns the initial computer name of the host.
 func (h *Host) Name() string { return h.options.Name }
 
-// Address is host:port of its SSH server.
+// Address returns host:port of the SSH server.
 func (h *Host) Address() string { return net.JoinHostPort(h.options.Address.String(), "22") }
 
-// HostKey returns the host key of its SSH server.
+// HostKey returns the host key of the SSH server.
 func (h *Host) HostKey() ssh.PublicKey { return h.hostKey }
 
-// Journal is what happened so far: boots, logins, commands and file sessions.
+// Journal returns the events so far: boots, logins, commands and file sessions.
 func (h *Host) Journal() []Entry {
 	h.process.mu.Lock()
 	defer h.process.mu.Unlock()
 	return append([]Entry(nil), h.process.journal...)
 }
 
-// consoleLimit is how many bytes of the console an error quotes.
+// consoleLimit is the maximum number of console bytes in an error message.
 const consoleLimit = 2 << 10
 
-// console returns the end of what Wine and the SSH server wrote to standard error, for errors.
+// console returns the end of the standard error of Wine and the SSH server, for error messages.
 func (h *Host) console() string { return console(h.dir) }
 
 func console(dir string) string {

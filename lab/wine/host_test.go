@@ -137,7 +137,7 @@ func TestHostsOfOneNetwork(t *testing.T) {
 	})
 }
 
-// The operator's own way of connecting finds on a Wine host what it needs.
+// The operator's own SSH client must work with a Wine host.
 func TestOperatorConnection(t *testing.T) {
 	key := newKey(t)
 	h := newHost(t, Options{Name: "operated", Address: address(70),

@@ -2,15 +2,17 @@ package wine
 
 // Identity is a version of Windows.
 type Identity struct {
-	// ProductName and EditionID are as in the registry: "Windows Server 2022 Datacenter", "ServerDatacenter".
+	// ProductName and EditionID are registry values such as "Windows Server 2022 Datacenter" and
+	// "ServerDatacenter".
 	ProductName, EditionID string
-	// ReleaseID and DisplayVersion are the version by name: "2009", "21H2". Windows Server 2019 has no DisplayVersion.
+	// ReleaseID and DisplayVersion are the version names, such as "2009" and "21H2". Windows Server 2019 has no
+	// DisplayVersion.
 	ReleaseID, DisplayVersion string
-	// Build is the release's number (20348), Revision the last update's (681).
+	// Build is the number of the release (20348), Revision the number of the last update (681).
 	Build, Revision int
 }
 
-// WindowsServer2022 is Windows Server 2022 with the oldest update that is supported.
+// WindowsServer2022 returns Windows Server 2022 with the oldest supported update.
 func WindowsServer2022() Identity {
 	return Identity{
 		ProductName: "Windows Server 2022 Datacenter", EditionID: "ServerDatacenter", ReleaseID: "2009",
@@ -19,7 +21,7 @@ func WindowsServer2022() Identity {
 	}
 }
 
-// WindowsServer2019 is Windows Server 2019, version 1809.
+// WindowsServer2019 returns Windows Server 2019, version 1809.
 func WindowsServer2019() Identity {
 	return Identity{
 		ProductName: "Windows Server 2019 Datacenter", EditionID: "ServerDatacenter", ReleaseID: "1809",

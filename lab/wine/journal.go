@@ -7,9 +7,9 @@ type Kind string
 
 // Kinds of entries.
 const (
-	KindBoot       Kind = "boot"       // the host begins to boot; the detail is its name
-	KindUp         Kind = "up"         // it can be logged in to
-	KindDown       Kind = "down"       // it went down; the detail says why
+	KindBoot       Kind = "boot"       // the host starts to boot; the detail is the host name
+	KindUp         Kind = "up"         // SSH logins succeed
+	KindDown       Kind = "down"       // the host went down; the detail is the reason
 	KindName       Kind = "name"       // a host name was set for the next boot
 	KindLogin      Kind = "login"      // a login, or a refused one
 	KindDisconnect Kind = "disconnect" // a connection ended

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// AuthorizeKey adds a key to those of the administrators unless it is among them. The user must be an administrator. It
-// is valid at once and stays. Whoever lets a platform's agent do that on a new host makes the host without
-// AuthorizedKeys.
+// AuthorizeKey adds a key to the administrator keys unless the key exists. The user must be an administrator.
+// The key is valid at once and persists. A test that simulates this step of a platform agent creates the host
+// without AuthorizedKeys.
 func (h *Host) AuthorizeKey(user string, key ssh.PublicKey) error {
 	if err := h.authorizeKey(user, key); err != nil {
 		return fmt.Errorf("authorize the key %s for %s on the Wine host %s: %w", ssh.FingerprintSHA256(key), user,

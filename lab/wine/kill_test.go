@@ -13,10 +13,11 @@ import (
 	"time"
 )
 
-// makerVariable makes the test binary a program that makes a host and does nothing more.
+// makerVariable makes the test binary a program that only creates a host.
 const makerVariable = "WINE_TEST_MAKER"
 
-// playMaker makes a host, boots it, prints its folder and the process id of its first process, and waits for its end.
+// playMaker creates and boots a host, prints the host's directory and the process id of its first process, and
+// waits for the end of the host.
 func playMaker() int {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -54,7 +55,7 @@ func TestKilledMaker(t *testing.T) {
 	folder, pid, _ := strings.Cut(strings.TrimSpace(line), " ")
 	alive := func() bool {
 		status, err := os.ReadFile("/proc/" + pid + "/stat")
-		return err == nil && !strings.Contains(string(status), ") Z ") // nobody may wait for orphans in a PID namespace
+		return err == nil && !strings.Contains(string(status), ") Z ") // orphans in a PID namespace may stay zombies
 	}
 	if !alive() {
 		t.Fatalf("there is no host, the maker says %q", line)
@@ -83,7 +84,7 @@ func TestKilledMaker(t *testing.T) {
 	}
 }
 
-// processesOf returns the processes whose root is in the folder: their command lines by process id.
+// processesOf returns the command lines of the processes with a root below the directory, by process id.
 func processesOf(t *testing.T, folder string) map[int]string {
 	t.Helper()
 	roots, err := filepath.Glob("/proc/[0-9]*/root")

@@ -11,22 +11,22 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// standInRegistry is where the registry of the stand-ins lies in a prefix while it is made: at its top, outside of
-// drive C:.
+// standInRegistry is the name of the registry file of the fake libraries while a prefix is created: at the top
+// of the prefix, outside of drive C:.
 const standInRegistry = "standin.reg"
 
-// patchedDir is below the folder of the stand-ins: a root with those of Wine's own libraries that lead to a stand-in.
+// patchedDir is a root with the patched libraries of Wine, below the directory of the fake libraries.
 const patchedDir = "root"
 
-// buildLibraries builds the DLLs that stand in for what Wine lacks, unless they are built already. Wine's own libraries
-// that must lead to them are patched in a copy: the chroot is as Debian made it, and a Windows installation is made
-// without stand-ins.
+// buildLibraries builds the fake DLLs for features that Wine lacks, unless they are up to date. Wine's
+// libraries that must forward to the fakes are patched in a copy, because the chroot must not change and a
+// Windows installation is created without fakes.
 func (b *Base) buildLibraries(ctx context.Context, repository string) error {
 	sources, err := filepath.Glob(filepath.Join(repository, "lab/wine/standin/c/*"))
 	if err != nil {
 		return err
 	}
-	// The package has the compiler's flags, and what is patched.
+	// The package contains the compiler flags and the list of patches.
 	code, err := filepath.Glob(filepath.Join(repository, "lab/wine/standin/*.go"))
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (b *Base) buildLibraries(ctx context.Context, repository string) error {
 	return nil
 }
 
-// wineLibraries returns the libraries of Wine's own below a root that are patched.
+// wineLibraries returns the paths of the patched Wine libraries below a root.
 func wineLibraries(root string) []string {
 	var files []string
 	for _, name := range standin.PatchedLibraries() {
@@ -66,7 +66,7 @@ func wineLibraries(root string) []string {
 	return files
 }
 
-// patchWine makes the patched libraries below another root.
+// patchWine creates the patched libraries below another root.
 func (b *Base) patchWine(root string) error {
 	if err := os.MkdirAll(filepath.Join(root, standin.WineLibraries), 0o755); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (b *Base) patchWine(root string) error {
 	return standin.PatchWine(root)
 }
 
-// overlays returns the files that hosts see in place of the chroot's, by path in the chroot.
+// overlays returns the files that replace files of the chroot in hosts, by path in the chroot.
 func (b *Base) overlays() map[string]string {
 	overlays := map[string]string{}
 	for i, inRoot := range wineLibraries("/") {
@@ -88,7 +88,7 @@ func (b *Base) overlays() map[string]string {
 	return overlays
 }
 
-// libraryFiles returns the built libraries.
+// libraryFiles returns the paths of the built libraries.
 func (b *Base) libraryFiles() []string {
 	var files []string
 	for _, name := range standin.Libraries() {
@@ -97,7 +97,7 @@ func (b *Base) libraryFiles() []string {
 	return files
 }
 
-// putLibraries puts the libraries into a prefix. Hosts share them.
+// putLibraries links the libraries into a prefix. Hosts share the files.
 func (b *Base) putLibraries(prefix string) error {
 	for _, file := range b.libraryFiles() {
 		if err := linkProgram(prefix, file, standin.System32+`\`+filepath.Base(file)); err != nil {

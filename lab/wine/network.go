@@ -12,14 +12,14 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// link is the line between the maker's network namespace and a host's: a pair of virtual Ethernet devices. It is gone
-// as soon as one of the namespaces is.
+// link is a pair of virtual Ethernet devices between the network namespaces of the creator and a host. It is
+// removed with either namespace.
 type link struct {
-	outside, inside string // the names of its ends
+	outside, inside string // the names of both ends
 }
 
-// newLink makes the line to the process's namespace, and the route to the host. The maker's end answers for all
-// addresses that it knows a route to: hosts reach each other through it as if on one segment.
+// newLink creates the link to the namespace of the process and the route to the host. The creator's end answers
+// for all addresses with a known route: hosts reach each other through it as if on one segment.
 func newLink(pid int, address, gateway netip.Addr) (link, error) {
 	four := address.As4()
 	l := link{outside: fmt.Sprintf("wine-%x", four[:]), inside: "eth0"}
@@ -38,8 +38,8 @@ func newLink(pid int, address, gateway netip.Addr) (link, error) {
 	return l, nil
 }
 
-// partingTime is how long an interface may still be there of a host that has ended: the kernel takes it away some time
-// after the host's namespace.
+// partingTime is the maximum time that the interface of an ended host still exists. The kernel removes the
+// interface some time after the namespace.
 const partingTime = 5 * time.Second
 
 func add(veth *netlink.Veth) error {
@@ -83,7 +83,7 @@ func (l link) remove() error {
 	}
 	outside, err := netlink.LinkByName(l.outside)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return nil // it went with the host's namespace
+		return nil // removed with the host's namespace
 	}
 	if err == nil {
 		err = netlink.LinkDel(outside)

@@ -14,39 +14,39 @@ import (
 
 // Options describe one host.
 type Options struct {
-	// Base is what Prepare made. Required.
+	// Base is the result of Prepare. Required.
 	Base *Base
 	// Name is the computer name. Required.
 	Name string
-	// Address is the host's IPv4 address, which nobody else in the caller's network namespace may have. Required.
+	// Address is the host's IPv4 address, which must be unique in the caller's network namespace. Required.
 	Address netip.Addr
-	// Gateway is the caller's end of the line to the host, and its default gateway. Default: the last address but one of
-	// the /16 that Address is in. Many hosts may share it. The caller's other addresses, those of other Wine hosts
-	// included, are reached over it as well.
+	// Gateway is the caller's end of the link and the default gateway of the host. Default: the last address
+	// but one of the /16 that contains Address. Many hosts may share it. It also routes to the caller's other
+	// addresses, including other Wine hosts.
 	Gateway netip.Addr
-	// Prefix is the length of the subnet mask that the host has. Default: 16.
+	// Prefix is the prefix length of the host's subnet. Default: 16.
 	Prefix int
-	// System is what Windows says it is. Default: WindowsServer2022.
+	// System is the Windows version that the host reports. Default: WindowsServer2022.
 	System Identity
-	// Users may log in; all of them are administrators. Whoever logs in, programs run as Administrator: Wine has one user.
-	// Default: Administrator.
+	// Users may log in; all of them are administrators. Programs always run as Administrator, because Wine has
+	// one user. Default: Administrator.
 	Users []string
-	// AuthorizedKeys are the keys of administrators at the first boot: they lie where OpenSSH for Windows has them,
-	// C:\ProgramData\ssh\administrators_authorized_keys, which is read at each login.
+	// AuthorizedKeys are the keys of administrators at the first boot. They are stored in the file of OpenSSH
+	// for Windows, C:\ProgramData\ssh\administrators_authorized_keys, which is read at each login.
 	AuthorizedKeys []ssh.PublicKey
-	// Names are added to the names that the host knows: it has the caller's /etc/hosts and its own name.
+	// Names are added to the names that the host resolves: the caller's /etc/hosts and its own name.
 	Names map[string]netip.Addr
-	// Files are copied to the host's drive before it first boots: files on this machine by Windows path (C:\...).
+	// Files are copied to the drive of the host before the first boot: local paths by Windows path (C:\...).
 	Files map[string]string
-	// Registry is added to the machine's registry (HKEY_LOCAL_MACHINE) before it first boots: keys and values in Wine's
-	// own format, see registry/*.reg.
+	// Registry is added to the machine registry (HKEY_LOCAL_MACHINE) before the first boot: keys and values in
+	// the format of Wine. See registry/*.reg.
 	Registry []string
-	// Down is how long a host is away between shutdown and boot. Default: 500 ms.
+	// Down is the delay between shutdown and boot. Default: 500 ms.
 	Down time.Duration
-	// Hang is how long the SSH server may not answer before the host is reset: Wine may hang where Windows does not.
-	// Default: 90 s.
+	// Hang is the time without a response of the SSH server after which the host is reset: Wine may hang where
+	// Windows does not. Default: 90 s.
 	Hang time.Duration
-	// Rand gives keys. Default: crypto/rand.
+	// Rand is the source of randomness for keys. Default: crypto/rand.
 	Rand io.Reader
 }
 

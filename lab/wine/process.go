@@ -16,26 +16,26 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
 )
 
-// process is the first process of a host, as its maker sees it.
+// process is the creator's handle of the first process of a host.
 type process struct {
 	command  *exec.Cmd
 	commands *os.File
-	gone     chan struct{} // closed when it has ended, and the host's other processes with it
+	gone     chan struct{} // closed when this process and all other processes of the host have ended
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and made anew with each event
+	changed chan struct{} // closed and replaced with each event
 	state   state
 	journal []Entry
 }
 
-// state is what the events so far come to.
+// state is the result of the events so far.
 type state struct {
 	ready, on, up bool
 	boots, downs  int
-	err           error // why the host cannot go on
+	err           error // why the host failed permanently
 }
 
-// launch starts the first process in namespaces of its own. It waits for its configuration there.
+// launch starts the first process in separate namespaces. The process then waits for its configuration.
 func launch(program string) (*process, error) {
 	commandsReader, commands, err := os.Pipe()
 	if err != nil {
@@ -49,11 +49,11 @@ func launch(program string) (*process, error) {
 	defer eventsWriter.Close()
 	p := &process{command: exec.Command(program), commands: commands, gone: make(chan struct{}),
 		changed: make(chan struct{})}
-	p.command.Env = []string{} // nothing of the maker's
+	p.command.Env = []string{} // nothing from the creator
 	p.command.Stderr = os.Stderr
 	p.command.ExtraFiles = []*os.File{commandsReader, eventsWriter}
 	p.command.SysProcAttr = &syscall.SysProcAttr{
-		Setpgid: true, // an interrupt from the terminal is for the maker
+		Setpgid: true, // only the creator must receive an interrupt from the terminal
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS |
 			syscall.CLONE_NEWIPC,
 	}
@@ -65,7 +65,7 @@ func launch(program string) (*process, error) {
 	return p, nil
 }
 
-// listen takes events until the process has ended.
+// listen processes events until the process has ended.
 func (p *process) listen(events io.ReadCloser) {
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 1<<20)
@@ -76,7 +76,7 @@ func (p *process) listen(events io.ReadCloser) {
 		}
 	}
 	_ = events.Close()
-	_ = p.command.Wait() // how it ended does not matter: it must not
+	_ = p.command.Wait() // the exit status does not matter: the process must not end
 	p.mu.Lock()
 	p.state.ready, p.state.on, p.state.up = false, false, false
 	if p.state.err == nil {
@@ -87,7 +87,7 @@ func (p *process) listen(events io.ReadCloser) {
 	close(p.gone)
 }
 
-// note takes one event.
+// note applies one event to the state.
 func (p *process) note(event wire.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,13 +110,13 @@ func (p *process) note(event wire.Event) {
 	p.notify()
 }
 
-// notify wakes those who wait. The lock is held.
+// notify wakes all waiters. The caller holds the lock.
 func (p *process) notify() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// wait waits until the state is as wanted, the host cannot go on or ctx is done.
+// wait waits until the state satisfies the predicate, the host has failed or ctx is done.
 func (p *process) wait(ctx context.Context, wanted func(state) bool) error {
 	for {
 		p.mu.Lock()
@@ -144,10 +144,10 @@ func (p *process) send(message any) error {
 	return nil
 }
 
-// endLimit is how long a host may take to clear up behind itself.
+// endLimit is the timeout for the cleanup of a host.
 const endLimit = 20 * time.Second
 
-// release ends the host and waits until it has.
+// release ends the host and waits for its end.
 func (p *process) release() {
 	_ = p.commands.Close() // it was open
 	select {

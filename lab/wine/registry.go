@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// userRegistry is added to HKEY_CURRENT_USER of every host: that the stubs are taken in place of Wine's own programs.
+// userRegistry is added to HKEY_CURRENT_USER of every host, so that the stubs override the programs of Wine.
 //
 //go:embed registry/user.reg
 var userRegistry string
 
-// addToRegistry adds keys and values to a registry file of a prefix that no Wine runs on. A value that is named twice
-// has what comes last, so that additions need not look for what is there.
+// addToRegistry adds keys and values to a registry file of a prefix that no Wine process uses. The last of
+// several values with one name wins, so that additions need no check for existing values.
 func addToRegistry(file string, additions ...string) error {
 	registry, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -50,13 +50,13 @@ func (i Identity) registry() string {
 	return b.String()
 }
 
-// hostName returns the host name of the first boot. Wine writes the one of each boot to the same place, and what a
-// program sets for the next boot; see lab/wine/machine.
+// hostName returns the host name of the first boot. Wine writes the name of each boot to the same value, as do
+// programs that set a name for the next boot. See lab/wine/machine.
 func hostName(name string) string {
 	return fmt.Sprintf("[System\\\\ControlSet001\\\\Services\\\\Tcpip\\\\Parameters]\n\"Hostname\"=%q\n", name)
 }
 
-// machineGUID gives each host an identity of its own: clones have that of the base.
+// machineGUID returns a unique identity for a host: clones have the identity of the base.
 func machineGUID(rand io.Reader) (string, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(rand, b[:]); err != nil {

@@ -187,7 +187,7 @@ func testRefused(t *testing.T, h *Host, client *ssh.Client) {
 	}
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition is true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
@@ -227,7 +227,7 @@ func TestLogin(t *testing.T) {
 	})
 	t.Run("a key that is added later is taken at once, and those that were there still are", func(t *testing.T) {
 		later := newSigner(t)
-		for range 2 { // as often as a platform's agent likes
+		for range 2 { // repeated calls, as a platform agent may do
 			if err := h.AuthorizeKey("core", later.PublicKey()); err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeDrafts removes what others were making when they were killed. The lock says that nobody is at it now.
+// removeDrafts removes drafts of other processes that were killed. The lock ensures that no process uses the
+// drafts.
 func (b *Base) removeDrafts(ctx context.Context) error {
 	for _, pattern := range []string{".wine-root-*", ".standin-*", binDir + "/build-*"} {
 		drafts, err := filepath.Glob(filepath.Join(b.Dir, pattern))
@@ -20,7 +21,7 @@ func (b *Base) removeDrafts(ctx context.Context) error {
 			return err
 		}
 		for _, draft := range drafts {
-			// A chroot that was being made may still have mounts: never remove through one, as os.RemoveAll would.
+			// An unfinished chroot may still have mounts: never remove through a mount, as os.RemoveAll would.
 			output, err := exec.CommandContext(ctx, "rm", "-rf", "--one-file-system", draft).CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("remove the draft %s: %w: %s", draft, err, lastLines(string(output)))
@@ -30,10 +31,10 @@ func (b *Base) removeDrafts(ctx context.Context) error {
 	return nil
 }
 
-// lockSuffix ends the name of the lock of what is beside it. Whoever uses that holds the lock, shared.
+// lockSuffix is the suffix of the lock of the path beside it. Users of the path hold a shared lock.
 const lockSuffix = ".lock"
 
-// settle holds what this base consists of, and removes what was made of other inputs and nobody uses.
+// settle locks the parts of this base and removes unused parts with other inputs.
 func (b *Base) settle() error {
 	for kind, path := range map[string]string{"root-": b.Root, "standin-": b.StandIns, "prefix-": b.Prefix} {
 		held, err := flock(path+lockSuffix, unix.LOCK_SH)

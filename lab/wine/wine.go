@@ -1,16 +1,16 @@
-// Package wine makes Windows hosts out of Wine: the unmodified wicd.exe runs on them against a real service control
-// manager, registry, process table and file system, and is reached as a real host is, by SSH and SFTP on port 22 of an
-// address.
+// Package wine creates Windows hosts with Wine. The unmodified wicd.exe runs on these hosts against a real
+// service control manager, registry, process table and file system. Like a real host, a Wine host is reached by
+// SSH and SFTP on port 22 of an address.
 //
-// One host is a set of Linux namespaces (network, mount, PID, UTS, IPC) with its own first process, lab/wine/machine,
-// which mounts a Debian chroot that holds Wine, the host's own drive C: and its names, boots Wine with the SSH server
-// lab/wine/sshd in it, and boots again when Windows was shut down or restarted. Namespaces end with their first
-// process, and that ends with the process that made the host: whatever is killed, nothing stays but a folder, which the
-// next Prepare removes.
+// One host is a set of Linux namespaces (network, mount, PID, UTS, IPC) with its own first process,
+// lab/wine/machine. That process mounts a Debian chroot that contains Wine, the host's own drive C: and its
+// names. It boots Wine with the SSH server lab/wine/sshd, and boots again after a shutdown or restart of
+// Windows. Namespaces end with their first process, and the first process ends with the creator of the host.
+// Whichever process is killed, only a directory remains, which the next Prepare removes.
 //
-// Programs that Wine only pretends to have are replaced: PowerShell, netsh, dism and the like fail and are recorded;
-// see Host.Refused. DLLs stand in for parts that Wine lacks and a plan needs; see lab/wine/standin. docs/verified/lab.md
-// lists the limits of all this.
+// Programs without function in Wine are replaced: PowerShell, netsh, dism and the like fail and are recorded;
+// see Host.Refused. Fake DLLs replace parts that Wine lacks and a plan needs; see lab/wine/standin.
+// docs/verified/lab.md lists the limits of the simulation.
 package wine
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// errUnavailable is wrapped by every answer of Available.
+// errUnavailable is wrapped by every error of Available.
 var errUnavailable = errors.New("no Wine hosts on this machine")
 
-// Available returns nil if Wine hosts can be made, else an error that says in one line why not.
+// Available returns nil if the machine can run Wine hosts, otherwise an error with the reason in one line.
 func Available() error {
 	switch {
 	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":
@@ -52,7 +52,7 @@ func Available() error {
 	return obtainable(exec.LookPath)
 }
 
-// obtainable is nil when what rootScript needs is there, or can be installed.
+// obtainable returns nil if the dependencies of rootScript are installed or can be installed.
 func obtainable(find func(program string) (string, error)) error {
 	if _, err := find("apt-get"); err == nil {
 		return nil
@@ -65,7 +65,8 @@ func obtainable(find func(program string) (string, error)) error {
 	return nil
 }
 
-// mayMount tells from /proc/self/status whether this process may mount file systems and make network devices.
+// mayMount reports, from /proc/self/status, whether this process may mount file systems and create network
+// devices.
 func mayMount(status string) bool {
 	for line := range strings.Lines(status) {
 		digits, ok := strings.CutPrefix(line, "CapEff:")
@@ -79,7 +80,7 @@ func mayMount(status string) bool {
 	return false
 }
 
-// ownsAllUsers tells from /proc/self/uid_map whether this user namespace has all users of the machine.
+// ownsAllUsers reports, from /proc/self/uid_map, whether this user namespace has all users of the machine.
 func ownsAllUsers(uidMap string) bool {
 	fields := strings.Fields(uidMap)
 	return len(fields) == 3 && fields[0] == "0" && fields[1] == "0" && fields[2] == "4294967295"

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	// base is what the tests' hosts are made of.
+	// base is the base of all hosts of the tests.
 	base *Base
 	// guest is the program that the tests run on hosts.
 	guest string
@@ -31,11 +31,11 @@ func testMain(m *testing.M) int {
 	if os.Getenv(makerVariable) != "" { // in the namespace of the tests
 		return playMaker()
 	}
-	if err := prepareTests(); err != nil { // outside too: there is a way to Debian's archive
+	if err := prepareTests(); err != nil { // also outside: the Debian archive is reachable there
 		fmt.Println(err)
 		return 1
 	}
-	// A network of their own: tests of other packages may use the same addresses.
+	// A separate network: tests of other packages may use the same addresses.
 	return namespace.RunTests(namespace.Config{Grace: 30 * time.Second}, m.Run)
 }
 
@@ -52,7 +52,7 @@ func prepareTests() (err error) {
 	return err
 }
 
-// newHost makes a host and boots it. The guest is on it as C:\guest.exe.
+// newHost creates and boots a host with the guest as C:\guest.exe.
 func newHost(t *testing.T, options Options) *Host {
 	t.Helper()
 	options.Base = base
@@ -77,7 +77,7 @@ func newHost(t *testing.T, options Options) *Host {
 
 func address(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 8, 0, n}) }
 
-// run runs a command that must succeed, and returns its output without the line's end.
+// run runs a command that must succeed, and returns the output without the final line break.
 func run(t *testing.T, h *Host, line string) string {
 	t.Helper()
 	result, err := h.Exec(t.Context(), line)

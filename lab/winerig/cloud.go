@@ -16,18 +16,18 @@ import (
 
 // CloudOptions apply to all hosts of a cloud.
 type CloudOptions struct {
-	// Addresses are those for hosts, of which there can be as many at once. Required.
+	// Addresses are the addresses for hosts, which limit the number of concurrent hosts. Required.
 	Addresses []netip.Addr
-	// Host is what all hosts are made with, such as Gateway, Names and Files. What depends on the Machine is overwritten:
-	// name, address, version of Windows, user and keys.
+	// Host contains the options of all hosts, such as Gateway, Names and Files. Options that depend on the
+	// Machine are overwritten: name, address, version of Windows, user and keys.
 	Host wine.Options
-	// Logger gets what becomes of hosts. Default: nothing is logged.
+	// Logger receives the progress of hosts. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Cloud is a platform's API that makes Wine hosts of Windows Machines. Machines with Linux are refused. A host admits
-// the keys of its image and its user data, as on each platform; but where an image has no SSH server, a Wine host has
-// one that refuses all keys.
+// Cloud is a platform API that creates Wine hosts for Windows Machines. Linux Machines are refused. A host
+// accepts the keys of its image and its user data, as on each platform. If the image has no SSH server, the
+// Wine host runs a server that refuses all keys.
 type Cloud struct {
 	kit     *Kit
 	rig     *rig.Rig
@@ -38,14 +38,14 @@ type Cloud struct {
 
 	mu    sync.Mutex
 	vms   map[string]*vm // by ID
-	last  int            // the index of the address that was given last
+	last  int            // the index of the last assigned address
 	taken map[netip.Addr]bool
-	errs  []error // of hosts that did not end well
+	errs  []error // of hosts that failed to end
 }
 
 var _ machineapi.Cloud = (*Cloud)(nil)
 
-// NewCloud makes a cloud without hosts. The caller closes it, before the rig.
+// NewCloud creates a cloud without hosts. The caller closes the cloud before the rig.
 func (k *Kit) NewCloud(ctx context.Context, r *rig.Rig, options CloudOptions) *Cloud {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -55,7 +55,7 @@ func (k *Kit) NewCloud(ctx context.Context, r *rig.Rig, options CloudOptions) *C
 	return c
 }
 
-// Close removes all hosts. The Machine API must have ended.
+// Close removes all hosts. The Machine API must have ended before.
 func (c *Cloud) Close() error {
 	c.stop()
 	c.group.Wait()
@@ -64,7 +64,7 @@ func (c *Cloud) Close() error {
 	return errors.Join(c.errs...)
 }
 
-// Host returns the host of a Machine; nil while its virtual machine does not run, and when it is gone.
+// Host returns the host of a Machine; nil while the virtual machine is not running or if it was deleted.
 func (c *Cloud) Host(machine string) *wine.Host {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,8 @@ func (c *Cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error 
 	return nil
 }
 
-// imageSystem returns the version of Windows of an image, which its name tells: 2019, else 2022.
+// imageSystem returns the version of Windows for an image: 2019 if the name contains 2019, otherwise 2022.
+// Images with Linux or with Windows Server 2025 are refused.
 func imageSystem(spec machineapi.VirtualMachine) (wine.Identity, error) {
 	switch {
 	case spec.OperatingSystem != machineapi.Windows:
@@ -117,7 +118,7 @@ func imageSystem(spec machineapi.VirtualMachine) (wine.Identity, error) {
 	return wine.WindowsServer2022(), nil
 }
 
-// freeAddress finds the free address that was in use the longest time ago. The lock is held.
+// freeAddress returns the least recently used free address. The caller holds the lock.
 func (c *Cloud) freeAddress() (int, error) {
 	count := len(c.options.Addresses)
 	for i := range count {
@@ -152,7 +153,7 @@ func (c *Cloud) Describe(_ context.Context, id string) (machineapi.VirtualMachin
 	return status, true, nil
 }
 
-// Delete implements machineapi.Cloud. The host is gone when Describe does not find it any more.
+// Delete implements machineapi.Cloud. The host is removed when Describe no longer finds it.
 func (c *Cloud) Delete(_ context.Context, id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

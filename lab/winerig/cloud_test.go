@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// brokenCloud has one address, and nothing to make hosts of. Those that can be made are tested in test/wine.
+// brokenCloud has one address, and no base for hosts. Working hosts are tested in test/wine.
 func brokenCloud(t *testing.T) *Cloud {
 	t.Helper()
 	c := new(Kit).NewCloud(t.Context(), new(rig.Rig),

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// Forward gives each connection that a listener accepts a connection to a TCP address, until the listener is closed.
+// Forward forwards each connection that a listener accepts to a TCP address, until the listener is closed.
 func Forward(listener net.Listener, address string) {
 	for {
 		conn, err := listener.Accept()
@@ -16,7 +16,7 @@ func Forward(listener net.Listener, address string) {
 	}
 }
 
-// pipe copies both ways until either side ends.
+// pipe copies in both directions until either side ends.
 func pipe(near net.Conn, address string) {
 	defer near.Close()
 	far, err := net.Dial("tcp", address)
@@ -27,7 +27,7 @@ func pipe(near net.Conn, address string) {
 	done := make(chan struct{}, 2)
 	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 		go func() {
-			_, _ = io.Copy(way[0], way[1]) // a lost connection is the client's to see
+			_, _ = io.Copy(way[0], way[1]) // the client detects a lost connection
 			done <- struct{}{}
 		}()
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// vm is a virtual machine of the cloud: a Wine host and the platform's agent in it.
+// vm is a virtual machine of the cloud: a Wine host with the agent of the platform.
 type vm struct {
 	cloud   *Cloud
 	spec    machineapi.VirtualMachine
@@ -23,13 +23,13 @@ type vm struct {
 	windows rig.PlatformWindows
 	stop    context.CancelFunc
 
-	// Under the cloud's lock:
-	host    *wine.Host // from the moment on at which it is switched on
+	// Guarded by the lock of the cloud:
+	host    *wine.Host // set from the first boot on
 	deleted bool
-	err     error // why it does not run
+	err     error // why the virtual machine is not running
 }
 
-// live is the life of the virtual machine until ctx is done: afterwards nothing is left of it.
+// live runs the virtual machine until ctx is done, and then removes everything.
 func (v *vm) live(ctx context.Context) {
 	h, err := v.make(ctx)
 	if err == nil {
@@ -53,14 +53,14 @@ func (v *vm) live(ctx context.Context) {
 	})
 }
 
-// set changes what is known of the virtual machine.
+// set changes the state of the virtual machine under the lock.
 func (v *vm) set(change func()) {
 	v.cloud.mu.Lock()
 	defer v.cloud.mu.Unlock()
 	change()
 }
 
-// make makes the host, which is off.
+// make creates the host, which is off.
 func (v *vm) make(ctx context.Context) (*wine.Host, error) {
 	options := v.cloud.options.Host
 	options.Name, options.Address, options.System = v.windows.ComputerName, v.address, v.system
@@ -68,9 +68,9 @@ func (v *vm) make(ctx context.Context) (*wine.Host, error) {
 	return v.cloud.kit.newHost(ctx, options)
 }
 
-// operate boots the host and does at its boots what the platform's agent does.
+// operate boots the host and performs the actions of the platform's agent at each boot.
 func (v *vm) operate(ctx context.Context, h *wine.Host) error {
-	v.set(func() { v.host = h }) // The platform tells the address when it has switched the machine on.
+	v.set(func() { v.host = h }) // The platform reports the address as soon as the machine is on.
 	if err := h.Start(ctx); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (v *vm) operate(ctx context.Context, h *wine.Host) error {
 		if err := h.WaitBoot(ctx, boot); err != nil {
 			return err
 		}
-		// An agent that cannot make sense of its user data leaves a machine that runs, and that nobody gets into.
+		// An agent with invalid user data leaves a running machine without access.
 		if err := runUserData(ctx, h, v.windows.Script); err != nil {
 			log.Error("the user data has not run", "boot", boot, "error", err)
 		} else {
@@ -93,7 +93,7 @@ func (v *vm) operate(ctx context.Context, h *wine.Host) error {
 	return nil
 }
 
-// runUserData does what the header of a script declares, in the place of the script.
+// runUserData applies the settings in the header of a script instead of running the script.
 func runUserData(ctx context.Context, h *wine.Host, script []byte) error {
 	settings, err := userdata.ParseHeader(script)
 	if err != nil {
@@ -111,8 +111,8 @@ func runUserData(ctx context.Context, h *wine.Host, script []byte) error {
 	return h.AuthorizeKey(settings.User, key)
 }
 
-// firewallRules is where Windows keeps its firewall's rules, and so does the stand-in for the firewall, which blocks
-// nothing.
+// firewallRules is the registry key with the rules of the Windows firewall. The fake firewall uses the same key
+// and blocks nothing.
 const firewallRules = `HKLM\System\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules`
 
 // openPort adds a rule to the firewall.

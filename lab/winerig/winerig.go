@@ -1,5 +1,5 @@
-// Package winerig adds Wine hosts to a rig, for tests and the demo: hosts that know the rig's key and have the program
-// that the executables of the lab's payload start, and that payload.
+// Package winerig adds Wine hosts to a rig, for tests and the demo. The hosts accept the rig's key, and have
+// the lab's payload and the node program that the payload's executables start.
 package winerig
 
 import (
@@ -20,16 +20,16 @@ import (
 
 // Kit holds the parts for Wine hosts of a rig.
 type Kit struct {
-	// Base is what all hosts are clones of.
+	// Base is the base that all hosts are cloned from.
 	Base *wine.Base
-	// NodeProgram is the file of the program that standin.BuildNode makes.
+	// NodeProgram is the path of the program that standin.BuildNode builds.
 	NodeProgram string
 }
 
-// Prepare makes what hosts are made of, unless it is there already: the base in wineDir, which may be "" (see
-// wine.Prepare), and the node program in the file nodeProgram, whose folder must exist. The working directory must be
-// in the repository. The first time takes some minutes and needs Debian's archive and Go's modules: a program that goes
-// into lab/namespace calls it before, and again inside.
+// Prepare builds the parts of hosts unless they exist: the base in wineDir, which may be "" (see wine.Prepare),
+// and the node program in the file nodeProgram, in an existing directory. The working directory must be in the
+// repository. The first run takes some minutes and needs the Debian archive and the Go modules: a program that
+// enters lab/namespace calls Prepare before entering, and again inside.
 func Prepare(ctx context.Context, wineDir, nodeProgram string) (*Kit, error) {
 	base, err := wine.Prepare(ctx, wineDir)
 	if err != nil {
@@ -38,8 +38,8 @@ func Prepare(ctx context.Context, wineDir, nodeProgram string) (*Kit, error) {
 	return &Kit{Base: base, NodeProgram: nodeProgram}, standin.BuildNode(ctx, nodeProgram)
 }
 
-// Payload makes in dir the payload of a version of the operator, with the agent of that version; Wine hosts really run
-// its executables.
+// Payload generates the payload of an operator version in dir, with the agent of that version. Wine hosts
+// really run the executables.
 func (k *Kit) Payload(dir, agent, version string, options payload.Options) (err error) {
 	if options.Program, err = os.ReadFile(filepath.Join(k.Base.StandIns, standin.Launcher)); err != nil {
 		return fmt.Errorf("read what the payload's executables begin with: %w", err)
@@ -48,7 +48,8 @@ func (k *Kit) Payload(dir, agent, version string, options payload.Options) (err 
 	return err
 }
 
-// AddHost makes a host whose administrators have the rig's key, and boots it. The caller closes it, before the rig.
+// AddHost creates and boots a host that accepts the rig's key for administrators. The caller closes the host
+// before the rig.
 func (k *Kit) AddHost(ctx context.Context, r *rig.Rig, options wine.Options) (*wine.Host, error) {
 	signer, err := ssh.ParsePrivateKey(r.PrivateKey())
 	if err != nil {
@@ -65,7 +66,7 @@ func (k *Kit) AddHost(ctx context.Context, r *rig.Rig, options wine.Options) (*w
 	return h, nil
 }
 
-// newHost makes a host that is off.
+// newHost creates a host that is off.
 func (k *Kit) newHost(ctx context.Context, options wine.Options) (*wine.Host, error) {
 	options.Base = k.Base
 	files := map[string]string{standin.NodeProgram: k.NodeProgram}

@@ -1,4 +1,4 @@
-// Package browser opens the page that kubectl windows gather writes in a real browser: headless Chromium.
+// Package browser opens the page that kubectl windows gather writes in a real browser, headless Chromium.
 package browser
 
 import (
@@ -25,29 +25,29 @@ import (
 	"github.com/windows-machine-config/wmco/internal/gather/page"
 )
 
-// limit is how long the browser may take.
+// limit is the maximum time for the browser.
 const limit = 2 * time.Minute
 
-// probe is a page that has the other one in a frame, and writes down what the browser has made of it.
+// probe is a page that embeds the tested page in a frame and reports how the browser has rendered it.
 //
 //go:embed probe.html
 var probe []byte
 
-// seen is what the probe writes.
+// seen is the report of the probe.
 type seen struct {
-	Dead        []string `json:"dead"`        // the names in the first list
-	DeadAt      float64  `json:"deadAt"`      // where that list ends
-	Overflow    float64  `json:"overflow"`    // how much wider the page is than the window
-	Rows        int      `json:"rows"`        // of the table
-	Drawn       int      `json:"drawn"`       // timelines that can be seen
-	Bars        int      `json:"bars"`        // in them
-	OutOfSight  []string `json:"outOfSight"`  // texts that a drawing cuts off
-	Overlapping []string `json:"overlapping"` // texts of an axis that are on top of each other
+	Dead        []string `json:"dead"`        // names in the first list
+	DeadAt      float64  `json:"deadAt"`      // bottom of that list
+	Overflow    float64  `json:"overflow"`    // width of the page beyond the window
+	Rows        int      `json:"rows"`        // rows of the table
+	Drawn       int      `json:"drawn"`       // visible timelines
+	Bars        int      `json:"bars"`        // bars in the timelines
+	OutOfSight  []string `json:"outOfSight"`  // texts cut off by a drawing
+	Overlapping []string `json:"overlapping"` // axis texts that overlap
 	TooLong     []string `json:"tooLong"`     // texts that do not fit into their bars
-	Ran         bool     `json:"ran"`         // whether a script in the page did
+	Ran         bool     `json:"ran"`         // whether a script in the page has run
 }
 
-// chromium returns the browser.
+// chromium returns the path of the browser.
 func chromium(t *testing.T) string {
 	t.Helper()
 	if printed, err := exec.CommandContext(t.Context(), "../../hack/make-chromium").CombinedOutput(); err != nil {
@@ -60,7 +60,7 @@ func chromium(t *testing.T) string {
 	return path
 }
 
-// opened opens a page in the browser, and returns what it shows and which files it asked for.
+// opened opens a page in the browser, and returns the report and the requested files.
 func opened(t *testing.T, content []byte) (seen, []string) {
 	t.Helper()
 	browser := chromium(t)
@@ -82,7 +82,7 @@ func opened(t *testing.T, content []byte) (seen, []string) {
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	// Root has no sandbox to give, and a container little shared memory.
+	// There is no sandbox for root, and containers have little shared memory.
 	command := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--window-size=1200,1000", "--user-data-dir="+t.TempDir(), "--dump-dom", server.URL+"/probe.html")
 	var messages bytes.Buffer
@@ -107,7 +107,7 @@ const hostile = `<script>parent.ran = window.ran = true</script><img src="/stole
 
 var now = time.Date(2026, 3, 1, 14, 30, 0, 0, time.UTC)
 
-// large is a fleet of 50 hosts, of which each tenth is dead. They are of all ages.
+// large returns a fleet of 50 hosts of all ages. Every tenth host is dead.
 func large() page.Input {
 	in := page.Input{Now: now}
 	for n := range 50 {
@@ -162,7 +162,7 @@ func TestThePageOfAFleetInABrowser(t *testing.T) {
 	})
 	t.Run("it asks for nothing else, and nothing in it runs", func(t *testing.T) {
 		if want := []string{"/index.html", "/probe.html"}; s.Ran || !slices.Equal(slices.DeleteFunc(asked, func(path string) bool {
-			return path == "/favicon.ico" // of the probe
+			return path == "/favicon.ico" // requested by the probe
 		}), want) {
 			t.Errorf("it asked for %v; a script ran: %t", asked, s.Ran)
 		}

@@ -1,6 +1,6 @@
-// Package certificates proves end to end that certificates are renewed in time: those of kubelets, of their servers and
-// of cloud-node-manager, with the real certificate managers of client-go and the real control plane, of which nobody
-// but the operator approves anything for Windows nodes. It waits more than it works.
+// Package certificates verifies end to end that the certificates of kubelets, kubelet servers and
+// cloud-node-manager are renewed in time. It uses the real certificate managers of client-go and the real control
+// plane, where only the operator approves requests for Windows nodes. The tests mostly wait.
 package certificates
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// shared is a control plane that neither approves nor signs anything by itself.
+// shared is a control plane that neither approves nor signs any request.
 var shared = clustertest.New(cluster.Options{
 	Profile: cluster.OpenShift, Platform: "Azure", APIIntURL: "https://127.0.0.1", ExternalSigner: true,
 	NoRenewalApproval: true,
@@ -38,15 +38,15 @@ func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)
 
 const limit = rigtest.Patience
 
-// lab is a rig with its signer and its test.
+// lab is a rig with a signer and a test.
 type lab struct {
 	*testing.T
 	*rig.Rig
 	signer *openshift.Signer
 }
 
-// begin boots a lab in which certificates are good for the time that the function says, with hosts that are listed and
-// an operator that is installed and does not run.
+// begin boots a lab with listed hosts and an installed operator that does not run. The function determines the
+// validity of each certificate.
 func begin(t *testing.T, hosts int, validity func(user string, now time.Time) openshift.Validity) lab {
 	t.Helper()
 	c := shared.Cluster(t)
@@ -69,7 +69,6 @@ func begin(t *testing.T, hosts int, validity func(user string, now time.Time) op
 	return l
 }
 
-// operate starts an operator.
 func (l lab) operate() *rig.Operator {
 	l.Helper()
 	o, err := l.RunOperator()
@@ -77,7 +76,7 @@ func (l lab) operate() *rig.Operator {
 	return o
 }
 
-// must ends the test when something that is not its subject fails.
+// must ends the test when a step outside the subject of the test fails.
 func (l lab) must(err error) {
 	l.Helper()
 	if err != nil {
@@ -85,7 +84,7 @@ func (l lab) must(err error) {
 	}
 }
 
-// within runs a wait that must end in time.
+// within runs a wait with a time limit.
 func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
@@ -93,7 +92,7 @@ func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
 	l.must(wait(ctx))
 }
 
-// eventually waits until the condition holds, which has no object to watch.
+// eventually waits until a condition holds that has no object to watch.
 func (l lab) eventually(limit time.Duration, what string, holds func() bool) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
@@ -108,7 +107,7 @@ func (l lab) eventually(limit time.Duration, what string, holds func() bool) {
 	})
 }
 
-// history returns the certificates that were signed, a line each.
+// history returns the signed certificates, one per line.
 func (l lab) history() string {
 	var b strings.Builder
 	for _, c := range l.signer.Signed() {
@@ -119,7 +118,7 @@ func (l lab) history() string {
 	return b.String()
 }
 
-// told waits until an event says so.
+// told waits for an event with the reason and the text.
 func (l lab) told(reason, text string) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {

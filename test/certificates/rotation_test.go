@@ -22,18 +22,18 @@ import (
 
 const (
 	halfAnHour = 30 * time.Minute
-	// brief is the life of certificates that are to be over before their host is back.
+	// brief is the validity of certificates that must expire before their host is back.
 	brief = 75 * time.Second
-	// away is the host that is off for longer than that.
+	// away is the host that is off for longer than brief.
 	away = "instance-3"
 )
 
 const kubeletPKI = `C:\var\lib\kubelet\pki`
 
-// holding is a certificate that a host has, and renews or is given another of.
+// holding describes a certificate on a host that the kubelet or the operator renews.
 type holding struct{ name, user, signer, link string }
 
-// holdings returns the holdings of a host.
+// holdings returns the certificates on a host.
 func holdings(h *rig.Host) []holding {
 	node := "system:node:" + h.NodeName()
 	list := []holding{
@@ -54,21 +54,21 @@ func holdings(h *rig.Host) []holding {
 	return list
 }
 
-// managerPrefix begins the name of cloud-node-manager on a node, which has a certificate of the operator's.
+// managerPrefix is the prefix of cloud-node-manager's user name on a node. The operator requests this certificate.
 const managerPrefix = "system:cloud-node-manager:"
 
-// managersLife is the life of cloud-node-manager's certificates, which the operator renews at 75 percent of it: not
-// before it is killed, also on a busy machine, for the next operator would take over the renewal that it had begun, and
-// renew again.
+// managersLife is the validity of cloud-node-manager's certificates. The operator renews them at 75 percent of the
+// validity, which must not be before the operator is killed, even on a busy machine. The next operator would
+// continue a renewal that has begun, and renew again.
 const managersLife = 5 * time.Minute
 
-// nearlyOver gives certificates which began so long ago that they are to be renewed within two minutes. client-go
-// renews at 70 to 90 percent of their life, so that some are renewed at once, and again until their nodes are Ready.
-// Those of cloud-node-manager are due later, and those of the host that will be away are good for a short time.
+// nearlyOver issues certificates that are due for renewal within two minutes. Since client-go renews at 70 to 90
+// percent of the validity, some are renewed at once, and again until their nodes are Ready. Certificates of
+// cloud-node-manager are due later, and certificates of the host that will be away are valid for a short time.
 func nearlyOver(user string, now time.Time) openshift.Validity {
 	switch {
 	case strings.HasPrefix(user, "system:ovn-node:"):
-		return openshift.Validity{NotBefore: now, NotAfter: now.Add(24 * time.Hour)} // they are not the subject
+		return openshift.Validity{NotBefore: now, NotAfter: now.Add(24 * time.Hour)} // not tested here
 	case strings.HasSuffix(user, ":"+away):
 		return openshift.Validity{NotBefore: now, NotAfter: now.Add(brief)}
 	case strings.HasPrefix(user, managerPrefix):
@@ -82,10 +82,9 @@ func whole(_ string, now time.Time) openshift.Validity {
 	return openshift.Validity{NotBefore: now, NotAfter: now.Add(halfAnHour)}
 }
 
-// Two nodes serve while all their certificates come to be renewed and there is no operator; another operator finds
-// their requests and approves them. Nothing else in this cluster would: the controller manager's approver is off.
-// Meanwhile a third host was off for longer than its certificates are good for, and so was the operator: both come
-// back, and so does the node. R-131, R-134
+// Two nodes serve while all their certificates are due and no operator runs. Another operator finds the requests
+// and approves them; the controller manager's approver is off. Meanwhile a third host, like the operator, is off
+// for longer than its certificates are valid. Both return, and the node is Ready again. R-131, R-134
 func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 	l := begin(t, 3, nearlyOver)
 	first := l.operate()
@@ -146,7 +145,7 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 	l.checkBack(lost, uid)
 }
 
-// awaitManagers waits until cloud-node-manager has its certificates.
+// awaitManagers waits until cloud-node-manager has certificates on all hosts.
 func (l lab) awaitManagers(hosts []*rig.Host) {
 	l.Helper()
 	for _, h := range hosts {
@@ -155,8 +154,8 @@ func (l lab) awaitManagers(hosts []*rig.Host) {
 	}
 }
 
-// checkNoneBegan checks that no certificate of cloud-node-manager was due before the operator was killed: what comes
-// after would not be what is tested.
+// checkNoneBegan checks that no certificate of cloud-node-manager was due before the operator was killed. Otherwise
+// the test would be invalid.
 func (l lab) checkNoneBegan(hosts []*rig.Host) {
 	l.Helper()
 	for _, h := range hosts {
@@ -167,7 +166,7 @@ func (l lab) checkNoneBegan(hosts []*rig.Host) {
 	}
 }
 
-// awaitSigned waits until all that was approved is signed.
+// awaitSigned waits until all approved requests are signed.
 func (l lab) awaitSigned() {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
@@ -186,7 +185,7 @@ func (l lab) awaitSigned() {
 	})
 }
 
-// awaitRequests waits until a kubelet asks for a renewal, which nobody approves.
+// awaitRequests waits until a kubelet requests a renewal, while no operator approves it.
 func (l lab) awaitRequests(hosts []*rig.Host) {
 	l.Helper()
 	l.within(150*time.Second, func(ctx context.Context) error {
@@ -208,7 +207,7 @@ func (l lab) awaitRequests(hosts []*rig.Host) {
 	})
 }
 
-// awaitExpiry waits until no certificate of a host is good any more.
+// awaitExpiry waits until all certificates of a host have expired.
 func (l lab) awaitExpiry(h *rig.Host) {
 	l.Helper()
 	l.eventually(brief+limit, "the certificates of "+h.Options.Name+" to expire", func() bool {
@@ -222,16 +221,15 @@ func isGood(h *rig.Host, held holding) bool {
 	return got != nil && time.Now().Before(got.NotAfter)
 }
 
-// renewals returns the certificates in a host's hands that began since: those before began long before they were
-// signed.
+// renewals returns the certificates for a holding that were signed since.
 func (l lab) renewals(since time.Time, held holding) []openshift.Signed {
 	return slices.DeleteFunc(l.signer.Signed(), func(c openshift.Signed) bool {
 		return c.User != held.user || c.SignerName != held.signer || c.At.Before(since)
 	})
 }
 
-// checkRenewedOnce checks that each certificate was renewed once, by the right party, and that the status has
-// cloud-node-manager's.
+// checkRenewedOnce checks that each certificate was renewed once by the right client, and that the status lists
+// cloud-node-manager's certificate.
 func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	l.Helper()
 	for _, held := range holdings(h) {
@@ -241,7 +239,7 @@ func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 			continue
 		}
 		requester := held.user
-		if held.signer == certificatesv1.KubeAPIServerClientSignerName { // what came over SSH
+		if held.signer == certificatesv1.KubeAPIServerClientSignerName { // copied over SSH
 			requester = "system:serviceaccount:" + l.Namespace() + ":windows-machine-config-operator"
 		}
 		if renewed[0].Requester != requester {
@@ -259,8 +257,8 @@ func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	}
 }
 
-// checkUndisturbed checks that one connection was made to the host, for cloud-node-manager's certificate alone, and
-// that no service was touched.
+// checkUndisturbed checks that the only connection to the host was for cloud-node-manager's certificate, and that
+// no service was changed.
 func (l lab) checkUndisturbed(h *rig.Host, since int) {
 	l.Helper()
 	logins := 0
@@ -282,7 +280,8 @@ func (l lab) checkUndisturbed(h *rig.Host, since int) {
 	}
 }
 
-// checkServed checks that the kubelet served with a good certificate all the time, and with another at the end.
+// checkServed checks that the kubelet always served with a valid certificate, and with a renewed certificate at the
+// end.
 func (l lab) checkServed(h *rig.Host, w *witness) {
 	l.Helper()
 	failures, certificates := w.end()
@@ -292,7 +291,7 @@ func (l lab) checkServed(h *rig.Host, w *witness) {
 	}
 }
 
-// checkAlwaysReady checks that the nodes that were to stay were Ready all the time.
+// checkAlwaysReady checks that the nodes of the running hosts were Ready all the time.
 func (l lab) checkAlwaysReady(availability *rig.Availability) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
@@ -304,7 +303,7 @@ func (l lab) checkAlwaysReady(availability *rig.Availability) {
 	})
 }
 
-// checkBack checks that a host that was away is the same node as before, and that it was said why it was not.
+// checkBack checks that the host's node was not recreated, and that the reason for the absence was reported.
 func (l lab) checkBack(h *rig.Host, uid types.UID) {
 	l.Helper()
 	if node := l.nodeOf(h); node.UID != uid {

@@ -18,14 +18,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// kubeletPort is where the API server reaches a kubelet.
+// kubeletPort is the kubelet's port for connections from the API server.
 const kubeletPort = "10250"
 
-// glance is how often a watched node is looked at.
+// glance is the interval between checks of a watched node.
 const glance = 500 * time.Millisecond
 
-// witness looks at a node all the time, as the API server does: is the kubelet's certificate good, and is the kubelet
-// alive?
+// witness checks a node continuously, as the API server does: whether the kubelet is alive and has a valid
+// certificate.
 type witness struct {
 	lab  lab
 	host *rig.Host
@@ -33,10 +33,10 @@ type witness struct {
 
 	mu       sync.Mutex
 	failures []string
-	serials  map[string]bool // of the serving certificates that were seen
+	serials  map[string]bool // of the observed serving certificates
 }
 
-// watch begins to look at a node whose kubelet serves already.
+// watch starts to check a node after its kubelet serves.
 func (l lab) watch(h *rig.Host) *witness {
 	l.Helper()
 	w := &witness{lab: l, host: h, serials: map[string]bool{}}
@@ -61,7 +61,7 @@ func (l lab) watch(h *rig.Host) *witness {
 	return w
 }
 
-// look returns one look.
+// look performs one check.
 func (w *witness) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -107,7 +107,7 @@ func (w *witness) serving(ctx context.Context) (*x509.Certificate, error) {
 	return connection.ConnectionState().PeerCertificates[0], nil
 }
 
-// end ends the watch, and tells what it has found.
+// end ends the watch, and returns the failures and the number of certificates.
 func (w *witness) end() (failures []string, certificates int) {
 	w.stop()
 	w.mu.Lock()
@@ -115,7 +115,7 @@ func (w *witness) end() (failures []string, certificates int) {
 	return w.failures, len(w.serials)
 }
 
-// inUse returns the certificate behind a link on the host; nil when there is none.
+// inUse returns the certificate behind a link on the host, or nil if there is none.
 func inUse(h *rig.Host, link string) *x509.Certificate {
 	data, err := h.Machine().Drive().ReadFile(link)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// registry serves one image until the test ends, and returns its name. Its only program waits.
+// registry serves one image until the test ends, and returns the image name. The only program of the image waits.
 func registry(t *testing.T) (image string) {
 	t.Helper()
 	server := httptest.NewServer(imageregistry.New(imageregistry.Logger(log.New(io.Discard, "", 0))))

@@ -1,5 +1,5 @@
-// Package containerd shows how the agent ends pods with the real containerd: the version of the payload, built for
-// Linux, where runc runs the containers and a program of the test is the pod network.
+// Package containerd tests how the agent ends pods with the real containerd. The version of the payload is built
+// for Linux, runc runs the containers, and a program of the test is the pod network.
 package containerd
 
 import (
@@ -17,11 +17,11 @@ import (
 
 const (
 	repository = "../.."
-	// idleVariable makes the test's program the process of a container: it waits for its end.
+	// idleVariable makes the test's program an idle process of a container.
 	idleVariable = "WMCO_TEST_IDLE"
 )
 
-// programs is the folder with containerd, its shim and runc.
+// programs is the directory with containerd, its shim and runc.
 var programs = filepath.Join(repository, "build/containerd-linux")
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		<-ends
 		os.Exit(0)
 	}
-	if wine.Available() == nil { // it has the same needs: root that mounts, a go command, apt
+	if wine.Available() == nil { // the needs are the same: root that mounts, a go command, apt
 		command := exec.CommandContext(context.Background(), filepath.Join(repository, "hack/make-containerd"), programs)
 		if output, err := command.CombinedOutput(); err != nil {
 			fmt.Printf("make containerd: %v\n%s\n", err, output)

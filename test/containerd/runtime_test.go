@@ -57,7 +57,7 @@ BinaryName = '%[3]s/runc'
 disable = true
 `
 
-// network is the plugin of the pod network. It refuses to take down the network of the pods that are listed in a file.
+// network is the plugin of the pod network. It refuses to remove the network of pods that are listed in a file.
 const network = `#!/bin/sh
 cat >/dev/null
 case $CNI_COMMAND in
@@ -73,7 +73,7 @@ esac
 
 const networkConfiguration = `{"cniVersion":"1.0.0","name":"pods","plugins":[{"type":"network"}]}`
 
-// containerd is a process of the real one.
+// containerd is a process of the real containerd.
 type containerd struct {
 	dir     string
 	image   string
@@ -84,7 +84,7 @@ type containerd struct {
 
 var _ host.Sandboxes = (*containerd)(nil)
 
-// List implements host.Sandboxes: the agent's code, over a socket in place of the pipe.
+// List implements host.Sandboxes with the agent's code, over a socket instead of the pipe.
 func (c *containerd) List(ctx context.Context, _ string) ([]host.Sandbox, error) {
 	connection, err := c.dial()
 	if err != nil {
@@ -104,7 +104,8 @@ func (c *containerd) End(ctx context.Context, _, id string) error {
 
 func (c *containerd) dial() (net.Conn, error) { return net.Dial("unix", filepath.Join(c.dir, "sock")) }
 
-// start runs containerd in a folder and a mount namespace of its own until the test ends. It has no pod then.
+// start runs containerd in a separate directory and mount namespace until the test ends. No pod exists at the
+// start.
 func start(t *testing.T) *containerd {
 	t.Helper()
 	if err := wine.Available(); err != nil {
@@ -153,7 +154,7 @@ func start(t *testing.T) *containerd {
 	return c
 }
 
-// endAll ends what a failed test has left, so that no process of a container outlives it.
+// endAll ends the pods of a failed test, so that no process of a container outlives the test.
 func (c *containerd) endAll(t *testing.T) {
 	t.Helper()
 	_ = c.process.Signal(syscall.SIGCONT)
@@ -174,7 +175,7 @@ func (c *containerd) configureNetwork(t *testing.T) {
 
 func (c *containerd) networkFile() string { return filepath.Join(c.dir, "cni/config/pods.conflist") }
 
-// waitForNetwork waits until containerd runs and has read the configuration of the pod network, or that it is gone.
+// waitForNetwork waits until containerd runs and has read the configuration of the pod network, or has lost it.
 func (c *containerd) waitForNetwork(t *testing.T, ready bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -189,12 +190,12 @@ func (c *containerd) waitForNetwork(t *testing.T, ready bool) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("the network is not ready=%t: %v, %v", ready, answer, err)
-		case <-time.After(20 * time.Millisecond): // then it is asked again
+		case <-time.After(20 * time.Millisecond): // then retry
 		}
 	}
 }
 
-// stop makes containerd silent: it waits until none of its threads runs any more.
+// stop stops all threads of containerd, and waits until none of them runs.
 func (c *containerd) stop(t *testing.T) {
 	t.Helper()
 	must(t, c.process.Signal(syscall.SIGSTOP))
@@ -213,7 +214,7 @@ func (c *containerd) stop(t *testing.T) {
 		select {
 		case <-ctx.Done():
 			t.Fatal("containerd does not stop")
-		case <-time.After(time.Millisecond): // then it is asked again
+		case <-time.After(time.Millisecond): // then check again
 		}
 	}
 }
@@ -253,13 +254,14 @@ func (c *containerd) names(t *testing.T) (names []string) {
 	return names
 }
 
-// alive returns the processes of pods, shims among them: all whose command line or environment names a container's ID.
+// alive returns the processes of pods, including shims: all with a container's ID in the command line or
+// environment.
 func (c *containerd) alive(t *testing.T, id string) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	must(t, err)
 	for _, path := range paths {
-		content, _ := os.ReadFile(path) // it may have ended
+		content, _ := os.ReadFile(path) // the process may have ended
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 		if strings.Contains(string(content), id) || strings.Contains(string(line), id) {
 			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
@@ -268,7 +270,7 @@ func (c *containerd) alive(t *testing.T, id string) (found []string) {
 	return found
 }
 
-// mounted returns the mounts in containerd's folder.
+// mounted returns the mounts in containerd's directory.
 func (c *containerd) mounted(t *testing.T) (found []string) {
 	t.Helper()
 	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", c.process.Pid))

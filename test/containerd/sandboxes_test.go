@@ -95,13 +95,13 @@ func TestTheRealContainerdEndsPods(t *testing.T) {
 	})
 }
 
-// refuse names the pods whose network is not taken down.
+// refuse makes the plugin refuse to remove the networks of these pods.
 func (c *containerd) refuse(t *testing.T, pods ...string) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(c.dir, "refused"), []byte(strings.Join(pods, "\n")), 0o600))
 }
 
-// endPods does the step of a removal, and returns its advice.
+// endPods runs the removal step, and returns its advice.
 func (c *containerd) endPods(t *testing.T) (advice string) {
 	t.Helper()
 	e := &execute.Executor{Means: execute.Means{Host: host.Host{Sandboxes: c}, Clock: clock.RealClock{},

@@ -1,6 +1,6 @@
-// Package contract_test runs on the lab's Wine hosts what only Windows can run: the tests that are for Windows alone,
-// and the host contract suite against internal/host/windows. It holds the results of the suite against
-// docs/verified/wine.json, from which docs/verified/results.md is made.
+// Package contract_test runs Windows-only tests on the lab's Wine hosts: the tests that build only for Windows, and
+// the host contract suite against internal/host/windows. It compares the results of the suite with
+// docs/verified/wine.json, the source of docs/verified/results.md.
 package contract_test
 
 import (
@@ -23,16 +23,16 @@ const (
 
 var update = flag.Bool("update", false, "write the results to docs/verified/wine.json")
 
-// enabled is the feature that the Host Networking Service comes with, as the stand-in for DISM keeps it.
+// enabled is the feature that includes the Host Networking Service, as the simulated DISM stores it.
 const enabled = `[Software\\wmco-lab\\features\\Containers]
 "DisplayName"="Containers"
 "State"=dword:00000004
 "Restart"=dword:00000001
 `
 
-// Over SSH, without a console, features are changed by calls that show no progress: the API is the lab's, and it
-// refuses all others; the calls are ours. The WMI of the lab refuses other classes, methods and
-// parameters than Defender's. R-096, R-099
+// Over SSH, without a console, features are changed by calls that show no progress. The API is simulated by the lab
+// and refuses all other calls; the calls are the agent's. The WMI of the lab refuses classes, methods and
+// parameters other than Defender's. R-096, R-099
 func TestHostContractUnderWine(t *testing.T) {
 	ctx := needsWine(t)
 	files := map[string]string{program: build(ctx, t, "./internal/host/windows")}
@@ -71,7 +71,7 @@ func restart(ctx context.Context, t *testing.T, h *wine.Host) {
 	}
 }
 
-// checkRestart checks the function of Windows that restarted the host, and its message.
+// checkRestart checks the Windows function that restarted the host, and its message.
 func checkRestart(t *testing.T, h *wine.Host, want string) {
 	t.Helper()
 	path, err := h.Path(`C:\windows\wmco-lab-restart.txt`)
@@ -95,7 +95,7 @@ func command(half string) string {
 	return strings.Join(words, " ")
 }
 
-// results are what a host showed.
+// results returns the report of a host.
 func results(t *testing.T, h *wine.Host) hosttest.Report {
 	t.Helper()
 	path, err := h.Path(remote)
@@ -109,7 +109,7 @@ func results(t *testing.T, h *wine.Host) hosttest.Report {
 	return report
 }
 
-// compare holds what the suite showed against what the documents say.
+// compare compares the report of the suite with the documents.
 func compare(t *testing.T, now hosttest.Report) {
 	t.Helper()
 	if t.Failed() {

@@ -15,11 +15,11 @@ import (
 
 const (
 	root = "../.."
-	// patience is how long one test may take on a slow machine; the suite takes about a minute.
+	// patience is the maximum time for one test on a slow machine. The suite takes about a minute.
 	patience = 10 * time.Minute
 )
 
-// needsWine skips the test where there are no Wine hosts.
+// needsWine skips the test if Wine hosts are unavailable.
 func needsWine(t *testing.T) context.Context {
 	t.Helper()
 	if err := wine.Available(); err != nil {
@@ -38,7 +38,7 @@ func forWindows(ctx context.Context, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// build makes the test program of a package.
+// build builds the test program of a package.
 func build(ctx context.Context, t *testing.T, of string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "test.exe")
@@ -48,7 +48,7 @@ func build(ctx context.Context, t *testing.T, of string) (path string) {
 	return path
 }
 
-// boot starts a host with these files on its drive, by Windows path.
+// boot starts a host with these files on its drive, keyed by Windows path.
 func boot(ctx context.Context, t *testing.T, name, address string, files map[string]string,
 	registry ...string) *wine.Host {
 	t.Helper()
@@ -73,8 +73,8 @@ func boot(ctx context.Context, t *testing.T, name, address string, files map[str
 	return h
 }
 
-// run runs a test program on a host. Of one that fails it says all that it said, marked so that nobody takes it for
-// tests of this package; of one that does not, what was skipped there.
+// run runs a test program on a host. If the program fails, run logs its complete output, marked to distinguish it
+// from the tests of this package. Otherwise run logs the skipped tests.
 func run(ctx context.Context, t *testing.T, h *wine.Host, line string) {
 	t.Helper()
 	result, err := h.Exec(ctx, line)
@@ -88,7 +88,7 @@ func run(ctx context.Context, t *testing.T, h *wine.Host, line string) {
 	t.Logf("%s passed under Wine; not run or not shown there:\n%s", line, marked(result, "--- SKIP: "))
 }
 
-// marked returns the lines of a result that have the part.
+// marked returns the lines of a result that contain the part.
 func marked(result wine.Result, part string) string {
 	var b strings.Builder
 	for text := range strings.Lines(result.Stdout + result.Stderr) {

@@ -11,16 +11,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// productPackages are the packages of the product.
 var productPackages = []string{"./api/...", "./cmd/...", "./internal/..."}
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// testMain gives the tests a network of their own: those of another checkout use the same addresses. There is no way
-// out of it to Debian's archive and to Go's modules, so what hosts and test programs are made of is fetched before.
+// testMain runs the tests in a separate network, because tests of another checkout use the same addresses. Debian's
+// archive and Go's modules cannot be reached from this network, so the dependencies of hosts and test programs are
+// fetched before.
 func testMain(m *testing.M) int {
 	if wine.Available() != nil {
-		return m.Run() // each test says so
+		return m.Run() // each test reports this
 	}
 	ctx := context.Background()
 	if _, err := wine.Prepare(ctx, ""); err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Tests that are for Windows alone run nowhere else: here they run under Wine.
+// Windows-only tests run under Wine here, and nowhere else.
 func TestPackagesWithTestsForWindows(t *testing.T) {
 	ctx := needsWine(t)
 	packages := onlyForWindows(ctx, t)
@@ -26,7 +26,7 @@ func TestPackagesWithTestsForWindows(t *testing.T) {
 	}
 }
 
-// onlyForWindows returns the packages of the product that have test files which only Windows builds.
+// onlyForWindows returns the product packages that have Windows-only test files.
 func onlyForWindows(ctx context.Context, t *testing.T) []string {
 	t.Helper()
 	arguments := append([]string{"list", "-json=ImportPath,TestGoFiles,XTestGoFiles"}, productPackages...)
@@ -43,7 +43,7 @@ func onlyForWindows(ctx context.Context, t *testing.T) []string {
 	return packages
 }
 
-// testFiles returns the test files of each package that a `go list` lists.
+// testFiles returns the test files of each package in the output of `go list`.
 func testFiles(t *testing.T, list *exec.Cmd) map[string][]string {
 	t.Helper()
 	output, err := list.Output()
@@ -67,7 +67,7 @@ func testFiles(t *testing.T, list *exec.Cmd) map[string][]string {
 	}
 }
 
-// The stand-ins have tests of their own, some of which need a restart between two halves; these do not.
+// The simulated components have tests, too. Some of these need a restart between two halves, the following do not.
 func TestStandInsUnderWine(t *testing.T) {
 	ctx := needsWine(t)
 	h := boot(ctx, t, "standins", "10.87.0.7", map[string]string{program: build(ctx, t, "./lab/wine/standin")})

@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/test/witness/question"
 )
 
-// Wine and the lab's stand-ins answer some of the witness' questions as the operator assumes. It has no SFTP server, dism.exe
-// and firewall policies like Windows.
+// Wine and the lab's simulated components answer some of the witness' questions as the operator assumes. Their SFTP
+// server, dism.exe and firewall policies differ from Windows.
 func TestTheWitnessUnderWine(t *testing.T) {
 	ctx := needsWine(t)
 	program := filepath.Join(t.TempDir(), "witness.exe")
@@ -17,7 +17,7 @@ func TestTheWitnessUnderWine(t *testing.T) {
 		t.Fatalf("build the witness: %v\n%s", err, output)
 	}
 	h := boot(ctx, t, "witness-a", "10.87.0.9", map[string]string{`C:\witness.exe`: program}, enabled)
-	for range 2 { // the second run would find what the first one left
+	for range 2 { // the second run would find leftovers of the first run
 		result, err := h.Exec(ctx, `C:\witness.exe -change -out C:\answers`)
 		t.Logf("exit status %d\n%s%s", result.ExitCode, result.Stdout, result.Stderr)
 		if err != nil {
@@ -43,5 +43,6 @@ func TestTheWitnessUnderWine(t *testing.T) {
 	}
 }
 
-// underWine are the verdicts on what Wine or a stand-in answers. The lab's SSH server is no service, unlike that of Windows.
+// underWine contains the verdicts on the answers of Wine and of simulated components. Unlike on Windows, the lab's
+// SSH server is not a service.
 var underWine = map[string]question.Verdict{"N1": question.Holds, "N2": question.Holds, "N3": question.Holds, "A1": question.Contradicted}

@@ -1,5 +1,5 @@
-// Package fips proves that operator and agent build and work with Go's FIPS 140-3 module, as `make build FIPS=1` makes
-// them.
+// Package fips verifies that operator and agent build and work with Go's FIPS 140-3 module, as built by `make build
+// FIPS=1`.
 package fips
 
 import (
@@ -29,7 +29,7 @@ import (
 
 const (
 	root = "../.."
-	// inFIPSMode is set in the process that a test runs itself in again.
+	// inFIPSMode is set in the child process of a test that reruns itself.
 	inFIPSMode = "WMCO_TEST_IN_FIPS_MODE"
 )
 
@@ -37,7 +37,7 @@ var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntU
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop)) }
 
-// build builds a program as the Makefile does, with FIPS=1, and checks that Go says so.
+// build builds a program like the Makefile with FIPS=1, and checks that Go reports the FIPS module.
 func build(t *testing.T, target string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,8 +104,8 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 
 func TestTheAgentBuildsInFIPSMode(t *testing.T) { build(t, "build/wicd.exe") }
 
-// TLS to the API server, SSH to the host, keys and certificates: all that a host needs to become a node goes in FIPS
-// mode.
+// All operations on the path from a host to a node work in FIPS mode: TLS to the API server, SSH to the host, keys
+// and certificates.
 func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	if os.Getenv(inFIPSMode) == "" {
 		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
@@ -138,7 +138,7 @@ func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	}
 }
 
-// get returns the status of a page; 0 when there is no answer.
+// get returns the status of a page, or 0 without a response.
 func get(ctx context.Context, url string) int {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -149,11 +149,11 @@ func get(ctx context.Context, url string) int {
 		return 0
 	}
 	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, response.Body) // only its status matters
+	_, _ = io.Copy(io.Discard, response.Body) // only the status matters
 	return response.StatusCode
 }
 
-// freeAddress returns one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
+// freeAddress returns an unused address. It avoids 127.0.0.1, where all other programs allocate ports.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.77.1:0")

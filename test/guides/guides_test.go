@@ -1,5 +1,5 @@
-// Package guides runs the commands that the guides give to administrators: each line goes through a shell to kubectl's
-// own code and a real API server, beside a running operator with a listed host and a Windows Machine.
+// Package guides runs the commands of the guides for administrators. A shell passes each line to kubectl's own code
+// and a real API server, next to a running operator with a listed host and a Windows Machine.
 package guides
 
 import (
@@ -35,10 +35,10 @@ func TestMain(m *testing.M) {
 	os.Exit(rigtest.Main(m, files.Remove))
 }
 
-// notGuides are documents without commands for administrators.
+// notGuides lists documents without commands for administrators.
 var notGuides = []string{"architecture.md", "benchmarks.md", "requirements.md", "verified.md", "cli.md"}
 
-// notRun are the lines that no lab can run, by their beginning, and why.
+// notRun maps the prefix of each line that the lab cannot run to the reason.
 var notRun = map[string]string{
 	"kubectl windows":          "test/plugin runs the plugin",
 	"oc windows":               "test/plugin runs the plugin",
@@ -96,7 +96,7 @@ func commands(t *testing.T) (found []command) {
 	return found
 }
 
-// reasonNotToRun returns the beginning in notRun that a line has.
+// reasonNotToRun returns the matching prefix of notRun.
 func reasonNotToRun(line string) string {
 	for begin := range notRun {
 		if strings.HasPrefix(line+"`", begin) {
@@ -149,7 +149,7 @@ func TestEveryCommandOfTheGuidesIsTakenByTheAPIServer(t *testing.T) {
 	}
 }
 
-// workplace is a folder as an administrator's: a checkout, with the files that guides have made before.
+// workplace returns an administrator's directory: a checkout with the files that previous guides have created.
 func workplace(t *testing.T, r *rig.Rig) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -185,7 +185,8 @@ func workplace(t *testing.T, r *rig.Rig) string {
 // machineSetName is the name of the Windows MachineSet that the commands act on.
 const machineSetName = "windows"
 
-// furnish gives the cluster what the guides speak of, and returns what fills in the placeholders of a line.
+// furnish creates the objects that the guides mention, and returns a function that replaces the placeholders of a
+// line.
 func furnish(t *testing.T, r *rig.Rig) func(line string) string {
 	t.Helper()
 	must := func(err error) {
@@ -236,8 +237,8 @@ func furnish(t *testing.T, r *rig.Rig) func(line string) string {
 	}
 }
 
-// ovnkubeNode returns the DaemonSet of OVN-Kubernetes as the network operator has it after hybrid networking was turned
-// off.
+// ovnkubeNode returns the DaemonSet of OVN-Kubernetes as left by the network operator after hybrid networking was
+// disabled.
 func ovnkubeNode() *unstructured.Unstructured {
 	labels := map[string]any{"app": "ovnkube-node"}
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": map[string]any{
@@ -252,7 +253,7 @@ func ovnkubeNode() *unstructured.Unstructured {
 
 const plan = "install-lab"
 
-// installed has the objects that OLM has for an operator, and returns the version of its CSV.
+// installed creates the objects that OLM creates for an operator, and returns the version of the CSV.
 func installed(t *testing.T, r *rig.Rig) string {
 	t.Helper()
 	definitions, err := olm.Definitions()

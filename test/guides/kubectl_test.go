@@ -28,14 +28,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// kubectlVariable is set in processes that are kubectl, to the program to start.
+// kubectlVariable is set in processes that act as kubectl, to the program to start.
 const kubectlVariable = "WMCO_TEST_GUIDE_KUBECTL"
 
-// changing are the commands that change objects. The API server checks what they want to change and does not do it, so
-// that each line of a guide finds the cluster in order.
+// changing lists the commands that change objects. The API server validates their changes in a dry run, so that the
+// cluster is unchanged for each line of a guide.
 var changing = []string{"annotate", "apply", "create", "delete", "label", "patch", "scale", "set"}
 
-// kubectl runs the command line of a guide with kubectl's own code.
+// kubectl runs a command line of a guide with kubectl's own code.
 func kubectl(arguments []string) int {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	flags := genericclioptions.NewConfigFlags(true)
@@ -54,7 +54,7 @@ func kubectl(arguments []string) int {
 	return 0
 }
 
-// harmless has a command change nothing, and watch nothing.
+// harmless modifies a command so that it changes and watches nothing.
 func harmless(arguments []string) []string {
 	arguments = slices.DeleteFunc(arguments, func(a string) bool { return a == "-w" })
 	isDry := func(a string) bool { return strings.HasPrefix(a, "--dry-run") }
@@ -66,8 +66,8 @@ func harmless(arguments []string) []string {
 	return arguments
 }
 
-// environment has an administrator's variables in a lab, who has chosen the operator's namespace: `oc project` writes it
-// into the kubeconfig.
+// environment returns an administrator's variables in a lab. The operator's namespace is the current one, as `oc
+// project` writes it into the kubeconfig.
 func environment(t *testing.T, r *rig.Rig, folder string) []string {
 	t.Helper()
 	self, err := os.Executable()

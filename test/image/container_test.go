@@ -25,29 +25,29 @@ import (
 // containerVariable holds the description of the container in its first process.
 const containerVariable = "WMCO_TEST_CONTAINER"
 
-// container is how a container is run.
+// container describes how to run a container.
 type container struct {
-	Root     string // the unpacked image, if it is run from its layers
+	Root     string // the unpacked image, for containers run from image layers
 	ReadOnly bool
 	User     int
 	Entry    []string
 	Args     []string
-	Env      []string // with the image's own
+	Env      []string // including the image's variables
 	Dir      string
 	Mounts   []mount
 }
 
-// mount is a folder of the machine in the container.
+// mount is a directory of the machine in the container.
 type mount struct {
 	Source, Target string
 	ReadOnly       bool
 }
 
-// layers run the image from its layers, without a container engine: they are unpacked into the folder.
+// layers runs the image without a container engine, from image layers that are unpacked into the directory.
 type layers struct{ folder string }
 
-// start starts the container in user, mount and process namespaces: as its user, without rights, seeing nothing but the image
-// and its mounts.
+// start starts the container in user, mount and process namespaces: as the container's user, without privileges,
+// and with only the image and its mounts visible.
 func (l layers) start(t *testing.T, c container, log *bytes.Buffer) running {
 	t.Helper()
 	c.Root = l.folder
@@ -80,9 +80,9 @@ func (l layers) start(t *testing.T, c container, log *bytes.Buffer) running {
 	return running{Cmd: process, pid: func() int { return process.Process.Pid }}
 }
 
-// enterContainer turns this process into the container's. It returns only if that fails.
+// enterContainer replaces this process by the container's process. It returns only on failure.
 func enterContainer(description string) error {
-	runtime.LockOSThread() // rights belong to threads
+	runtime.LockOSThread() // capabilities belong to threads
 	var c container
 	if err := json.Unmarshal([]byte(description), &c); err != nil {
 		return err
@@ -106,7 +106,7 @@ func enterContainer(description string) error {
 	if err := errors.Join(unix.Chroot(c.Root), unix.Chdir(c.Dir)); err != nil {
 		return fmt.Errorf("enter %s: %w", c.Root, err)
 	}
-	// Of a user that is not root no right is left after this.
+	// For a user other than root, this drops the last capabilities.
 	if err := errors.Join(unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0),
 		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)); err != nil {
 		return fmt.Errorf("give up all rights: %w", err)
@@ -125,7 +125,7 @@ func bind(source, target string, readOnly bool) error {
 	return nil
 }
 
-// makeReadOnly keeps the other flags of a mount, which a user must not take away.
+// makeReadOnly keeps the other flags of a mount, which a user must not remove.
 func makeReadOnly(target string) error {
 	var of unix.Statfs_t
 	if err := unix.Statfs(target, &of); err != nil {
@@ -138,8 +138,8 @@ func makeReadOnly(target string) error {
 	return nil
 }
 
-// unpack writes the files of an image into a new folder. All of them are root's there; here they are the user's that
-// runs the test.
+// unpack writes the files of an image into a new directory. In the image, root owns all files; here, the user of
+// the test does.
 func unpack(t *testing.T, image v1.Image) (folder string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "root")
@@ -177,7 +177,7 @@ func unpackFile(path string, header *tar.Header, content io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// imageUser returns the user that an image names, which a kubelet must be able to tell from root.
+// imageUser returns the numeric user of an image. A kubelet must be able to distinguish this user from root.
 func imageUser(t *testing.T, config v1.Config) int {
 	t.Helper()
 	name, _, _ := strings.Cut(config.User, ":")

@@ -13,17 +13,17 @@ type engine interface {
 	start(t *testing.T, c container, log *bytes.Buffer) running
 }
 
-// running is a program that ends with the container, and hands signals on to it.
+// running is a program that ends with the container and forwards signals to it.
 type running struct {
 	*exec.Cmd
 	pid func() int // of the container's first process
 }
 
-// layoutOf is an image, and the layout that it is in under its tag.
+// layoutOf is an image with its layout and tag.
 type layoutOf struct {
 	image       v1.Image
 	folder, tag string
 }
 
-// reference is the image's name for podman and skopeo.
+// reference returns the image name for podman and skopeo.
 func (l layoutOf) reference() string { return "oci:" + l.folder + ":" + l.tag }

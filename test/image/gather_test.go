@@ -31,11 +31,12 @@ import (
 // gathered is the directory that oc adm must-gather copies.
 const gathered = "/must-gather"
 
-// gatherNamespace is one like those that oc adm must-gather makes.
+// gatherNamespace is a namespace like the namespaces that oc adm must-gather creates.
 const gatherNamespace = "openshift-must-gather-test"
 
-// gatherPod makes a container like those of oc adm must-gather: with the rights of a cluster administrator, a volume for
-// what is collected, and otherwise as the image says. It returns the volume, too.
+// gatherPod returns a container like a container of oc adm must-gather, with the permissions of a cluster
+// administrator and a volume for collected files. All other settings come from the image. It returns the volume,
+// too.
 func gatherPod(t *testing.T, r *rig.Rig, like container, command ...string) (container, string) {
 	t.Helper()
 	account := metav1.ObjectMeta{Namespace: gatherNamespace, Name: "default"}
@@ -57,7 +58,7 @@ func gatherPod(t *testing.T, r *rig.Rig, like container, command ...string) (con
 	}}, volume
 }
 
-// isGathered runs the program that oc adm must-gather runs, and looks at what it leaves.
+// isGathered runs the program that oc adm must-gather runs, and checks the collected files.
 func isGathered(t *testing.T, r *rig.Rig, containers engine, like container) {
 	var log bytes.Buffer
 	pod, volume := gatherPod(t, r, like, "/usr/bin/gather")
@@ -86,7 +87,7 @@ func isGathered(t *testing.T, r *rig.Rig, containers engine, like container) {
 	}
 }
 
-// filesIn returns the files below a folder, with slashes.
+// filesIn returns the files below a directory, with slashes.
 func filesIn(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	if err := fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
@@ -100,8 +101,8 @@ func filesIn(t *testing.T, folder string) (names []string) {
 	return names
 }
 
-// The commands have the form of those that oc of OpenShift 4.14 to 5.1 gives to the two containers of its pod: a shell
-// that looks at the disk beside the program, and one that tar is run in.
+// The commands have the form used by oc of OpenShift 4.14 to 5.1 for the two containers of its pod. One shell
+// checks the disk usage next to the program, and the other shell runs tar.
 func TestMustGatherWorksWithAnImageOnABaseWithAShell(t *testing.T) {
 	version := operatorVersion(t)
 	w := writeImage(t, contents{version: version, base: baseWithShell(t)})
@@ -134,7 +135,8 @@ func TestMustGatherWorksWithAnImageOnABaseWithAShell(t *testing.T) {
 	}
 }
 
-// baseWithShell writes an image with this machine's bash, and what else oc adm must-gather needs in a container.
+// baseWithShell writes an image with this machine's bash and the other programs that oc adm must-gather needs in a
+// container.
 func baseWithShell(t *testing.T) (folder string) {
 	t.Helper()
 	files := map[string]string{}

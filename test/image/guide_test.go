@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every command of the guides is a target of the Makefile with variables that it has.
+// Every make command of the guides must name an existing target and existing variables of the Makefile.
 func TestTheGuidesCommandsAreTargetsOfTheMakefile(t *testing.T) {
 	for guide, least := range map[string]int{"docs/install.md": 6, "docs/releasing.md": 4} {
 		t.Run(guide, func(t *testing.T) { hasTargets(t, guide, least) })
@@ -45,9 +45,9 @@ func hasTargets(t *testing.T, name string, least int) {
 	}
 }
 
-// Every command of the guide to installing it is run or read by a test: those of make above, those of oc in
-// test/guides. What needs a registry is for programs that the lab does not have; a shell reads these lines, and the files
-// that they name are there.
+// Every command of the installation guide is run or read by a test: make commands above, oc commands in
+// test/guides. Commands that need a registry use programs that the lab does not have. For these, a shell parses the
+// lines, and the named files must exist.
 func TestEveryCommandOfTheGuideToInstallingItIsRead(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join(root, "docs/install.md"))
 	if err != nil {

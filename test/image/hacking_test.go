@@ -16,9 +16,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// block is what stands between two paragraphs of HACKING.md as commands.
+// block is a block of commands between two paragraphs of HACKING.md.
 type block struct {
-	needs    string // "cluster", "host" or "registry"; "" for what runs anywhere
+	needs    string // "cluster", "host" or "registry"; "" for no requirement
 	commands []string
 }
 
@@ -70,7 +70,7 @@ func TestTheCommandsForDevelopersAreRightWhereTheyStand(t *testing.T) {
 	}
 }
 
-// programOf returns the program that a line is about: what ssh runs on the host, and not ssh.
+// programOf returns the program of a line. For ssh, it returns the program that runs on the host.
 func programOf(line string) string {
 	words := strings.Fields(line)
 	for strings.Contains(words[0], "=") {
@@ -110,7 +110,7 @@ func hackingChecks() map[string]func(t *testing.T, needs, line string) {
 	}
 }
 
-// runsMake has make say what it would do.
+// runsMake runs make in dry-run mode.
 func runsMake(t *testing.T, _, line string) {
 	t.Helper()
 	if printed, err := command(t.Context(), nil, "bash", "-c", strings.Replace(line, "make ", "make -n ", 1)); err != nil {
@@ -118,7 +118,7 @@ func runsMake(t *testing.T, _, line string) {
 	}
 }
 
-// compiles runs the command, with its output elsewhere.
+// compiles runs the command, with a different output path.
 func compiles(t *testing.T, needs, line string) {
 	t.Helper()
 	if needs != "" {
@@ -134,7 +134,7 @@ func compiles(t *testing.T, needs, line string) {
 	}
 }
 
-// isKubectl looks whether the product has the names and the patched fields.
+// isKubectl checks that the product has the names and the patched fields.
 func isKubectl(t *testing.T, needs, line string) {
 	t.Helper()
 	if needs != "cluster" {
@@ -154,7 +154,7 @@ func isKubectl(t *testing.T, needs, line string) {
 	}
 }
 
-// isContractTest looks whether the suite has the flags and the test.
+// isContractTest checks that the suite has the flags and the test.
 func isContractTest(t *testing.T, needs, line string) {
 	t.Helper()
 	if needs != "host" {
@@ -179,7 +179,7 @@ func isContractTest(t *testing.T, needs, line string) {
 	}
 }
 
-// isVerb has the agent read its command line, on a host in memory.
+// isVerb runs the agent command against a host in memory, to check its command line.
 func isVerb(t *testing.T, needs, line string) {
 	t.Helper()
 	if needs != "host" {

@@ -24,8 +24,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// The image is started with exactly the arguments, variables, volumes and rights of the Deployment that is on the
-// cluster, until a host is a node. R-017
+// The image starts with exactly the arguments, variables, volumes and permissions of the Deployment on the cluster,
+// and runs until a host is a node. R-017
 func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 	version := operatorVersion(t)
 	written := writeImage(t, contents{version: version, agent: filepath.Join(root, "build/wicd.exe")})
@@ -56,7 +56,7 @@ func TestStoryTheImageRunsAsOnACluster(t *testing.T) {
 	})
 }
 
-// makesANode starts the operator of the Deployment's pod, until the only host is a node, and ends it.
+// makesANode runs the operator of the Deployment's pod until the only host is a node.
 func makesANode(t *testing.T, r *rig.Rig, w written, containers engine, pod corev1.PodSpec) {
 	t.Helper()
 	t.Run("a flag that the operator does not know ends it", func(t *testing.T) {
@@ -101,7 +101,7 @@ func makesANode(t *testing.T, r *rig.Rig, w written, containers engine, pod core
 	}
 }
 
-// undeploys takes the operator away, and demands that nothing of it stays.
+// undeploys removes the operator, and checks that nothing of it is left.
 func undeploys(t *testing.T, r *rig.Rig) {
 	printed, err := makeTarget(t.Context(), r, "undeploy", "FORCE=1")
 	if err != nil {
@@ -119,7 +119,7 @@ func undeploys(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// await waits until a probe succeeds, and ends the test if the process ends before.
+// await waits until a probe succeeds, and ends the test if the process ends earlier.
 func await(t *testing.T, ended chan error, address string, log *bytes.Buffer) {
 	t.Helper()
 	var end error
@@ -150,7 +150,7 @@ func answers(ctx context.Context, address string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// hasNoRights checks that a process has no capability, and can get none.
+// hasNoRights checks that a process has no capabilities and cannot acquire any.
 func hasNoRights(t *testing.T, pid int) {
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
@@ -163,7 +163,7 @@ func hasNoRights(t *testing.T, pid int) {
 	}
 }
 
-// What `make run` runs.
+// This is the command of `make run`.
 func TestTheOperatorRunsOutsideOfTheCluster(t *testing.T) {
 	version := operatorVersion(t)
 	payloadDir := filepath.Join(t.TempDir(), "payload")

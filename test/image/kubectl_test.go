@@ -15,10 +15,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// kubectlVariable is set in processes that are kubectl.
+// kubectlVariable is set in processes that act as kubectl.
 const kubectlVariable = "WMCO_TEST_KUBECTL"
 
-// kubectl is kubectl's own code, with the commands that hack/deploy uses.
+// kubectl runs kubectl's own code, with the commands that hack/deploy uses.
 func kubectl() int {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	flags := genericclioptions.NewConfigFlags(true)
@@ -33,7 +33,7 @@ func kubectl() int {
 	return 0
 }
 
-// asKubectl returns the path of this program, and the variables with which it is kubectl for the lab's cluster.
+// asKubectl returns the path of this program, and the variables that make it act as kubectl for the lab's cluster.
 func asKubectl(r *rig.Rig) (self string, environment []string, err error) {
 	self, err = os.Executable()
 	return self, []string{kubectlVariable + "=1", "KUBECTL=" + self, "KUBECONFIG=" + r.Cluster().Kubeconfig,

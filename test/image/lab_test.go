@@ -1,5 +1,5 @@
-// Package image proves that the operator's image and the manifests of deploy/ fit together: it starts what `make image`
-// writes as a kubelet would, by the Deployment that `make deploy` has applied to a real API server.
+// Package image verifies that the operator's image and the manifests of deploy/ match. It starts the image of `make
+// image` as a kubelet would, with the Deployment that `make deploy` has applied to a real API server.
 package image
 
 import (
@@ -21,17 +21,17 @@ import (
 
 const (
 	root = "../.."
-	// imageProgram and releaseProgram name the programs of hack/image and hack/release to the tests.
+	// imageProgram and releaseProgram pass the paths of hack/image and hack/release to the tests.
 	imageProgram   = "WMCO_TEST_IMAGE_PROGRAM"
 	releaseProgram = "WMCO_TEST_RELEASE_PROGRAM"
-	// The API server of the lab, in the network of the tests.
+	// Address of the lab's API server in the network of the tests.
 	apiAddress = "10.9.255.254"
 	apiPort    = "6443"
 	apiName    = "api-int.lab.example.com"
 )
 
-// TestMain runs the tests in a network of their own, in which the operator reaches hosts by their addresses. The same
-// program is also the container's first process, and kubectl.
+// TestMain runs the tests in a separate network, where the operator reaches hosts by address. The same program
+// also acts as the container's first process and as kubectl.
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(containerVariable) != "":
@@ -59,7 +59,8 @@ func testMain(m *testing.M) int {
 	}, func() int { return rigtest.Main(m) })
 }
 
-// buildPrograms builds them outside of the tests' network, from which no module can be fetched.
+// buildPrograms builds hack/image and hack/release outside of the tests' network, because modules cannot be fetched
+// inside.
 func buildPrograms() (remove func(), err error) {
 	folder, err := os.MkdirTemp("", "wmco-test-image-")
 	if err != nil {
@@ -76,7 +77,7 @@ func buildPrograms() (remove func(), err error) {
 		os.Setenv(releaseProgram, filepath.Join(folder, "release")))
 }
 
-// bootLab boots a control plane with one host, which is not listed.
+// bootLab boots a control plane with one unlisted host.
 func bootLab(t *testing.T, payloadDir, version string) *rig.Rig {
 	t.Helper()
 	return rigtest.Boot(t, rig.Options{
@@ -85,7 +86,7 @@ func bootLab(t *testing.T, payloadDir, version string) *rig.Rig {
 	})
 }
 
-// operatorVersion asks the operator that `make build` has built.
+// operatorVersion returns the version that the operator built by `make build` reports.
 func operatorVersion(t *testing.T) string {
 	t.Helper()
 	version, err := rig.OperatorVersion(t.Context(), filepath.Join(root, "build/wmco"))
@@ -95,7 +96,7 @@ func operatorVersion(t *testing.T) string {
 	return version
 }
 
-// command runs a program in the root of the repository, and returns what it prints.
+// command runs a program in the root of the repository, and returns its output.
 func command(ctx context.Context, environment []string, name string, arguments ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, arguments...)
 	c.Dir, c.Env = root, append(os.Environ(), environment...)

@@ -98,8 +98,8 @@ func TestOverlaysInstallTheOperator(t *testing.T) {
 	})
 }
 
-// awaitKinds waits until the API server serves the operator's kinds. A definition that is deleted before its storage
-// has been read once stays for five minutes, until the API server tries again.
+// awaitKinds waits until the API server serves the operator's kinds. If a definition is deleted before its storage
+// was read once, it stays for five minutes, until the API server retries.
 func awaitKinds(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	var last error

@@ -19,10 +19,10 @@ import (
 // operatorName is the name of the Deployment and of the ServiceAccount.
 const operatorName = "windows-machine-config-operator"
 
-// tokens is where every pod finds the credentials of its ServiceAccount.
+// tokens is the directory with the ServiceAccount credentials in every pod.
 const tokens = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// deployment returns the operator's, as the API server has it.
+// deployment returns the operator's Deployment from the API server.
 func deployment(t *testing.T, r *rig.Rig) appsv1.Deployment {
 	t.Helper()
 	return deploymentIn(t, r, r.Namespace())
@@ -37,8 +37,8 @@ func deploymentIn(t *testing.T, r *rig.Rig, namespace string) appsv1.Deployment 
 	return d
 }
 
-// containerOf makes the container of a pod as a kubelet does: with the image's entry point, and the pod's arguments,
-// variables, volumes and rights.
+// containerOf returns the container of a pod as a kubelet creates it, with the image's entry point and the pod's
+// arguments, variables, volumes and permissions.
 func containerOf(t *testing.T, r *rig.Rig, image v1.Image, pod corev1.PodSpec) container {
 	t.Helper()
 	config, err := image.ConfigFile()
@@ -66,7 +66,7 @@ func containerOf(t *testing.T, r *rig.Rig, image v1.Image, pod corev1.PodSpec) c
 	return c
 }
 
-// apiServer are the variables by which a pod finds the API server.
+// apiServer returns the variables with the address of the API server in a pod.
 func apiServer(t *testing.T, r *rig.Rig) []string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(r.Config.Host, "https://"))
@@ -76,7 +76,7 @@ func apiServer(t *testing.T, r *rig.Rig) []string {
 	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}
 }
 
-// variables are the container's own, and those by which a pod finds the API server.
+// variables returns the container's variables and the variables with the API server's address.
 func variables(t *testing.T, r *rig.Rig, spec corev1.Container) []string {
 	t.Helper()
 	all := apiServer(t, r)
@@ -93,7 +93,7 @@ func variables(t *testing.T, r *rig.Rig, spec corev1.Container) []string {
 	return all
 }
 
-// volume returns a folder for an empty volume, or for a Secret that need not be there and is not.
+// volume returns a directory for an empty volume, or for an optional Secret that does not exist.
 func volume(t *testing.T, pod corev1.PodSpec, name string) string {
 	t.Helper()
 	for _, v := range pod.Volumes {
@@ -109,7 +109,7 @@ func volume(t *testing.T, pod corev1.PodSpec, name string) string {
 	return ""
 }
 
-// writable returns a folder that every user may write to, as a kubelet makes an empty volume.
+// writable returns a directory that every user may write to, like a kubelet's empty volume.
 func writable(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -119,7 +119,7 @@ func writable(t *testing.T) string {
 	return folder
 }
 
-// credentials writes what a pod gets of its ServiceAccount.
+// credentials writes the credentials that a pod gets for its ServiceAccount.
 func credentials(t *testing.T, r *rig.Rig, namespace, account string) string {
 	t.Helper()
 	config, err := r.Cluster().ServiceAccountConfig(t.Context(), namespace, account)
@@ -136,7 +136,7 @@ func credentials(t *testing.T, r *rig.Rig, namespace, account string) string {
 	return folder
 }
 
-// probe returns the address of a probe of a container.
+// probe returns the URL of a container's probe.
 func probe(t *testing.T, spec corev1.Container, p *corev1.Probe) string {
 	t.Helper()
 	for _, port := range spec.Ports {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// As root on Debian `make test-all` has installed podman and skopeo before.
+// As root on Debian, `make test-all` has already installed podman and skopeo.
 func TestContainerToolsTakeTheImage(t *testing.T) {
 	version := operatorVersion(t)
 	w := writeImage(t, contents{version: version})
@@ -26,7 +26,8 @@ func TestContainerToolsTakeTheImage(t *testing.T) {
 	makesANode(t, r, w, engineOf(t, w), deployment(t, r).Spec.Template.Spec)
 }
 
-// engineOf returns podman if this machine can run the image with it, and else the image's layers. It says which.
+// engineOf returns podman if this machine can run the image with it, and otherwise the image's layers. It logs the
+// choice.
 func engineOf(t *testing.T, w written) engine {
 	t.Helper()
 	p, err := newPodman(t, w.layoutOf)
@@ -38,14 +39,14 @@ func engineOf(t *testing.T, w written) engine {
 	return p
 }
 
-// podman runs the image from its storage.
+// podman runs the image from podman's storage.
 type podman struct {
 	global []string
 	image  string
 }
 
-// newPodman copies the image into a new storage, and starts it once: whether a machine lets podman do so, only a trial
-// tells.
+// newPodman copies the image into a new storage and starts it once, because only a trial shows whether podman works
+// on this machine.
 func newPodman(t *testing.T, from layoutOf) (podman, error) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -68,7 +69,7 @@ func newPodman(t *testing.T, from layoutOf) (podman, error) {
 	p := podman{global: []string{"--root=" + filepath.Join(folder, "storage"), "--runroot=" + filepath.Join(folder, "run"),
 		"--tmpdir=" + filepath.Join(folder, "tmp"), "--storage-driver=vfs", "--cgroup-manager=cgroupfs", "--events-backend=file",
 		"--runtime=runc"}}
-	lower := layoutOf{folder: filepath.Join(folder, "image"), tag: from.tag} // podman takes no capital letters in its name
+	lower := layoutOf{folder: filepath.Join(folder, "image"), tag: from.tag} // podman accepts no capital letters in names
 	if err := os.CopyFS(lower.folder, os.DirFS(from.folder)); err != nil {
 		t.Fatal(err)
 	}
@@ -88,11 +89,11 @@ func newPodman(t *testing.T, from layoutOf) (podman, error) {
 	return p, err
 }
 
-// usual are the arguments of every container. What podman sets as limits by default, a machine's root may not be allowed
-// to.
+// usual contains the arguments of every container. The root user of a machine may lack the permission for podman's
+// default limits.
 var usual = []string{"--network=host", "--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096"}
 
-// do runs podman, and returns what it prints.
+// do runs podman, and returns its output.
 func (p podman) do(ctx context.Context, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "podman", append(append([]string{}, p.global...), arguments...)...)
 	var messages bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// smallDisk returns a folder on a disk of its own, which is full after a mebibyte.
+// smallDisk returns a directory on a separate disk with a capacity of one mebibyte.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -37,7 +37,7 @@ func load(t *testing.T, folder string) *product.Payload {
 	return p
 }
 
-// The image's program runs in the network of the tests, which leads nowhere and has no DNS.
+// The image's program runs in the isolated network of the tests, which has no DNS.
 func TestAnImageThatCannotBeWrittenLeavesNothing(t *testing.T) {
 	payloadDir := filepath.Join(t.TempDir(), "payload")
 	p, err := payload.Generate(payloadDir, "", "12.0.0", payload.Options{SizePercent: 40})

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// isReadBySkopeo runs the two commands of docs/install.md on the layout. Where there is no skopeo, it says so.
+// isReadBySkopeo runs the two commands of docs/install.md on the layout. Without skopeo, it logs that and returns.
 func isReadBySkopeo(t *testing.T, w written) {
 	if _, err := exec.LookPath("skopeo"); err != nil {
 		t.Logf("skopeo was not tried: %v", err)
@@ -34,7 +34,7 @@ func isReadBySkopeo(t *testing.T, w written) {
 	}
 }
 
-// firstDigest returns the digest of the first image of a layout, which is that for all platforms.
+// firstDigest returns the digest of the first image of a layout, which covers all platforms.
 func firstDigest(t *testing.T, folder string) v1.Hash {
 	t.Helper()
 	path, err := layout.FromPath(folder)

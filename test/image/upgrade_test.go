@@ -18,14 +18,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// release is what a node of it shows.
+// release is a release of the operator with the versions that its nodes report.
 type release struct {
 	written
 	version, kubelet, exporter string
 }
 
-// makeRelease writes the image of a release: with a program of this version, and an agent, a kubelet and an exporter of
-// their own.
+// makeRelease writes the image of a release, with an operator of this version and a distinct agent, kubelet and
+// exporter.
 func makeRelease(t *testing.T, version, kubelet, exporter string) release {
 	t.Helper()
 	folder := t.TempDir()
@@ -38,8 +38,8 @@ func makeRelease(t *testing.T, version, kubelet, exporter string) release {
 			Versions: map[string]string{"kubelet": kubelet, "windows_exporter": exporter}}})}
 }
 
-// What a cluster does with a Deployment whose image changes is done by hand: the container of one image ends before the
-// next one begins.
+// The test updates the image like the Deployment controller: the container of one image ends before the next
+// starts.
 func TestNodesFollowTheImageToTheNextReleaseAndBack(t *testing.T) {
 	earlier := makeRelease(t, "12.0.0", "v1.36.3", "v0.31.8")
 	later := makeRelease(t, "12.1.0", "v1.36.4", "v0.31.9")
@@ -60,7 +60,7 @@ func TestNodesFollowTheImageToTheNextReleaseAndBack(t *testing.T) {
 	t.Run("and back", func(t *testing.T) { isSameNode(t, node, follows(t, r, earlier)) })
 }
 
-// follows runs the image of a release until the only host is a node of it.
+// follows runs the image of a release until the only host is a node of that release.
 func follows(t *testing.T, r *rig.Rig, of release) (node corev1.Node) {
 	t.Helper()
 	pod := deployment(t, r).Spec.Template.Spec
@@ -93,7 +93,7 @@ func follows(t *testing.T, r *rig.Rig, of release) (node corev1.Node) {
 	return node
 }
 
-// isSameNode demands that no Node was deleted and made anew.
+// isSameNode checks that no Node was deleted and recreated.
 func isSameNode(t *testing.T, before, after corev1.Node) {
 	t.Helper()
 	if before.UID != after.UID {
@@ -101,7 +101,7 @@ func isSameNode(t *testing.T, before, after corev1.Node) {
 	}
 }
 
-// runningVersion returns the version of the program that a process of a host runs.
+// runningVersion returns the version of the program that a host runs.
 func runningVersion(t *testing.T, h *rig.Host, file string) string {
 	t.Helper()
 	for _, p := range h.Machine().RunningProcesses() {

@@ -15,22 +15,22 @@ import (
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// contents are what an image is written of.
+// contents describes the input of an image.
 type contents struct {
 	version  string
-	operator string // the program; the one that `make build` has built, if none is named
-	agent    string // the program; a stand-in, if none is named
+	operator string // the program; that of `make build` when empty
+	agent    string // the program; a fake agent when empty
 	payload  labpayload.Options
 	base     string
 }
 
-// written is an image, with the layout that it is in, and its payload.
+// written is an image with its layout and payload.
 type written struct {
 	layoutOf
 	payload string
 }
 
-// writeImage writes an image of the operator with the lab's payload, and opens it.
+// writeImage writes and opens an image of the operator with the lab's payload.
 func writeImage(t *testing.T, c contents) written {
 	t.Helper()
 	folder := t.TempDir()
@@ -57,7 +57,7 @@ func writeImage(t *testing.T, c contents) written {
 	return w
 }
 
-// agentIn writes the agent of a payload into a file.
+// agentIn writes the agent of a payload to a file.
 func agentIn(t *testing.T, p *payload.Payload) string {
 	t.Helper()
 	agent, err := p.Agent()

@@ -1,4 +1,4 @@
-// Package kubelet tests the plugin of kubectl against the kubelet of a node in the wrong hands, behind a real API server.
+// Package kubelet tests the kubectl plugin against the kubelet of a compromised node, behind a real API server.
 package kubelet
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/namespace"
 )
 
-// address is the node's. API servers connect to no loopback address, so the tests run in a network of their own.
+// address is the node's address. API servers reject loopback addresses, so the tests run in a separate network.
 const address = "10.9.0.1"
 
 var shared = clustertest.New(cluster.Options{})
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(namespace.RunTests(config, func() int { return shared.Main(m) }))
 }
 
-// hostile is a kubelet that redirects each request, and the server of its owner.
+// hostile is a kubelet that redirects each request, and the attacker's server.
 type hostile struct {
 	location string
 	mu       sync.Mutex
@@ -103,7 +103,7 @@ func servingCertificate(t *testing.T, c *cluster.Cluster) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// administrator returns the configuration of an administrator of the cluster who has logged in with a token.
+// administrator returns the configuration of a cluster administrator with a login token.
 func administrator(t *testing.T, c *cluster.Cluster, admin kubernetes.Interface) *rest.Config {
 	t.Helper()
 	space := clustertest.Namespace(t, c)

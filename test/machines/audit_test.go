@@ -10,14 +10,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/audit"
 )
 
-// trail is the API server's audit log from a moment on.
+// trail is the API server's audit log since a moment.
 type trail struct {
 	lab
 	log    *audit.Log
 	events []audit.Event
 }
 
-// trail begins now. The control plane must keep an audit log.
+// trail starts a trail. The control plane must keep an audit log.
 func (l lab) trail() *trail {
 	l.Helper()
 	log, err := audit.OpenAtEnd(l.Cluster().AuditLog)
@@ -25,7 +25,7 @@ func (l lab) trail() *trail {
 	return &trail{lab: l, log: log}
 }
 
-// read is everything until now.
+// read returns all events until now.
 func (a *trail) read() []audit.Event {
 	a.Helper()
 	more, err := a.log.Next()
@@ -34,8 +34,8 @@ func (a *trail) read() []audit.Event {
 	return a.events
 }
 
-// writes returns the operator's requests until now that change something. It ends the test if the operator has asked
-// for nothing at all.
+// writes returns the operator's write requests until now. It ends the test if the operator has sent no request at
+// all.
 func (a *trail) writes() (writes []audit.Event) {
 	a.Helper()
 	operator, seen := audit.ServiceAccount(a.Namespace(), "windows-machine-config-operator"), 0
@@ -64,7 +64,7 @@ func (a *trail) refusedEvictions(namespace string) (n int) {
 	return n
 }
 
-// evictions counts those in a namespace that somebody has asked for, whatever the answer.
+// evictions counts the requested evictions in a namespace, including refused ones.
 func (a *trail) evictions(namespace string) (n int) {
 	a.Helper()
 	for _, e := range a.read() {
@@ -75,7 +75,7 @@ func (a *trail) evictions(namespace string) (n int) {
 	return n
 }
 
-// leftAlone checks that the operator wrote neither to any object of the Machine API nor to these nodes.
+// leftAlone checks that the operator wrote neither to an object of the Machine API nor to these nodes.
 func (a *trail) leftAlone(nodes ...string) {
 	a.Helper()
 	for _, e := range a.writes() {
@@ -86,7 +86,7 @@ func (a *trail) leftAlone(nodes ...string) {
 	}
 }
 
-// linuxNodes returns the names of the nodes that are not Windows.
+// linuxNodes returns the names of the Linux nodes.
 func (l lab) linuxNodes() (names []string) {
 	l.Helper()
 	var nodes corev1.NodeList

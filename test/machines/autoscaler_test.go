@@ -21,19 +21,19 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// autoscaler scales MachineSets up for pods that have no node, by the rules of the cluster autoscaler's FAQ and of its
-// provider for the Machine API (kubernetes/autoscaler, cluster-autoscaler/FAQ.md and cloudprovider/clusterapi). Nodes
-// have room for any number of pods. Each scan is a call: the autoscaler's own interval is ten seconds.
+// autoscaler scales up MachineSets for pending pods, by the rules of the cluster autoscaler's FAQ and of its
+// provider for the Machine API (kubernetes/autoscaler, cluster-autoscaler/FAQ.md and cloudprovider/clusterapi).
+// Nodes fit any number of pods. Each scan is a call; the autoscaler's own interval is ten seconds.
 type autoscaler struct{ lab }
 
-// What the autoscaler reads of a MachineSet.
+// Annotations of a MachineSet that the autoscaler reads.
 const (
 	annotationMax            = "machine.openshift.io/cluster-api-autoscaler-node-group-max-size"
 	annotationCapacityLabels = "capacity.cluster-autoscaler.kubernetes.io/labels"
 	annotationCapacityTaints = "capacity.cluster-autoscaler.kubernetes.io/taints"
 )
 
-// scan adds at most one Machine to each MachineSet, and returns the MachineSet's replicas.
+// scan adds at most one Machine to a MachineSet, and returns the MachineSet's replicas.
 func (a autoscaler) scan(name string) int32 {
 	a.Helper()
 	set := &machinev1.MachineSet{}
@@ -56,7 +56,7 @@ func (a autoscaler) scan(name string) int32 {
 	return replicas
 }
 
-// readyNodes returns the nodes of a MachineSet that count as ready: a node with a start-up taint does not.
+// readyNodes returns the nodes of a MachineSet that count as ready. Nodes with a start-up taint do not count.
 func (a autoscaler) readyNodes(set string) (ready []*corev1.Node) {
 	a.Helper()
 	machines, err := a.Machines(a.Context(), set)
@@ -88,8 +88,8 @@ func isStartupTaint(taint corev1.Taint) bool {
 		strings.HasPrefix(taint.Key, "ignore-taint.cluster-autoscaler.kubernetes.io/")
 }
 
-// template returns the node that the autoscaler expects of a MachineSet that has none: a Linux node, unless annotations
-// of the MachineSet describe another one.
+// template returns the node that the autoscaler expects of an empty MachineSet: a Linux node, unless annotations of
+// the MachineSet describe another node.
 func (a autoscaler) template(set *machinev1.MachineSet) *corev1.Node {
 	a.Helper()
 	node := &corev1.Node{}
@@ -110,7 +110,7 @@ func (a autoscaler) template(set *machinev1.MachineSet) *corev1.Node {
 	return node
 }
 
-// pending returns the pods for which the scheduler has found no node.
+// pending returns the pods that the scheduler could not assign to a node.
 func (a autoscaler) pending() []corev1.Pod {
 	a.Helper()
 	var pods corev1.PodList
@@ -126,7 +126,7 @@ func isUnschedulable(pod *corev1.Pod) bool {
 	})
 }
 
-// fits reports whether the node selector and the tolerations of a pod let it run on a node.
+// fits reports whether the node selector and the tolerations of a pod match a node.
 func fits(pod *corev1.Pod, node *corev1.Node) bool {
 	return labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(node.Labels)) &&
 		!slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
@@ -136,8 +136,8 @@ func fits(pod *corev1.Pod, node *corev1.Node) bool {
 		})
 }
 
-// A pod for Windows has an empty MachineSet scaled up by one Machine, and by no other while the operator checks the new
-// node. R-048
+// For a Windows pod, an empty MachineSet is scaled up by one Machine, and not further while the operator checks the
+// new node. R-048
 func TestTheClusterAutoscalerAddsOneMachineForAPod(t *testing.T) {
 	l := start(t, "AWS", rig.Options{LinuxNodes: 1, BareNodes: true})
 	boots := l.InjectVM(rig.VMFault{Machine: "*", UserDataHangs: true})
@@ -184,7 +184,7 @@ func TestTheClusterAutoscalerAddsOneMachineForAPod(t *testing.T) {
 	}
 }
 
-// annotateMachineSet gives a MachineSet the annotations of a MachineAutoscaler, and those of a generated MachineSet.
+// annotateMachineSet sets the annotations of a MachineAutoscaler and of a generated MachineSet.
 func (l lab) annotateMachineSet(name, most string) {
 	l.Helper()
 	set := &machinev1.MachineSet{}
@@ -200,7 +200,7 @@ func (l lab) annotateMachineSet(name, most string) {
 	l.must(l.Client.Patch(l.Context(), set, client.MergeFrom(before)))
 }
 
-// pendingPod creates a pod for Windows with a change, and waits until the scheduler has found no node for it.
+// pendingPod creates a modified Windows pod, and waits until the scheduler reports the pod as unschedulable.
 func (l lab) pendingPod(change func(*corev1.PodSpec)) *corev1.Pod {
 	l.Helper()
 	pod := &corev1.Pod{

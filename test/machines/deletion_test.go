@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// A Machine that is deleted at any moment of its configuration leaves nothing.
+// A Machine that is deleted at any moment of its configuration leaves no objects.
 //
 func TestADeletedMachineLeavesNothing(t *testing.T) {
 	l := start(t, "AWS", rig.Options{VM: rig.VMOptions{RebootDuration: time.Second}})
@@ -93,7 +93,7 @@ func TestAMachineWhoseHostIsDeadIsReplaced(t *testing.T) {
 	l.ready("windows", 1)
 }
 
-// The host of a Machine fails while a pod runs on its node, and a MachineHealthCheck has the Machine replaced.
+// The host of a Machine fails while a pod runs on the node, and a MachineHealthCheck has the Machine replaced.
 //
 func TestAMachineHealthCheckReplacesAMachineWithPods(t *testing.T) {
 	l := start(t, "AWS", rig.Options{Cluster: besides(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
@@ -103,14 +103,14 @@ func TestAMachineHealthCheckReplacesAMachineWithPods(t *testing.T) {
 	name := l.ready("windows", 1)[0]
 	node := l.nodeOf(name)
 	w := rigtest.Deploy(t, l.Rig, 1, nil, "0")
-	l.must(l.Client.Delete(t.Context(), w.Budget(t))) // It never allows the eviction of the only pod once that is not Ready.
+	l.must(l.Client.Delete(t.Context(), w.Budget(t))) // The budget never allows the eviction of the only pod once that pod is not Ready.
 	l.must(l.Client.Create(t.Context(), &machinev1.MachineHealthCheck{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: "windows"},
 		Spec: machinev1.MachineHealthCheckSpec{
 			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"machine.openshift.io/os-id": "Windows"}},
 			UnhealthyConditions: []machinev1.UnhealthyCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
 				Timeout: metav1.Duration{Duration: 3 * time.Minute}}},
-			// The clock of the Machine API is ahead of the API server's, which sets the age of a Machine.
+			// The Machine API's clock is ahead of the API server's clock, which determines the age of a Machine.
 			NodeStartupTimeout: &metav1.Duration{},
 		},
 	}))
@@ -141,7 +141,7 @@ func (l lab) changeMachine(name string, change func(*machine)) {
 	l.must(l.Client.Patch(l.Context(), after, client.MergeFrom(m)))
 }
 
-// unmanaged waits until the operator leaves a host alone, and returns how often it has worked on it by then.
+// unmanaged waits until the operator stops managing a host, and returns a counter of the connections to the host.
 func (l lab) unmanaged(name, reason string) (execs func() int) {
 	l.Helper()
 	machine := l.MachineHost(name).Machine()

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// D-7: the cloud controller of vSphere finds a virtual machine only by the full DNS name of its
-// guest. The operator before version 12 has named its nodes by that, too.
+// D-7: the cloud controller of vSphere finds a virtual machine only by the full DNS name of
+// the guest. The legacy operator has named its nodes by that name, too.
 func TestHostsInADomainOnVSphere(t *testing.T) {
 	const domain = "corp.example.com"
 	l := start(t, "VSphere", rig.Options{VM: rig.VMOptions{Domain: domain}, Hosts: []rig.HostOptions{

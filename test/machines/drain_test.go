@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// kubectl is what `kubectl drain --ignore-daemonsets --delete-emptydir-data` runs with.
+// kubectl returns the drain helper of `kubectl drain --ignore-daemonsets --delete-emptydir-data`.
 func (l lab) kubectl(ctx context.Context) *drain.Helper {
 	l.Helper()
 	clients, err := kubernetes.NewForConfig(l.Config)
@@ -25,13 +25,13 @@ func (l lab) kubectl(ctx context.Context) *drain.Helper {
 	}
 }
 
-// cordonByHand makes the node of a Machine unschedulable as `kubectl cordon` does.
+// cordonByHand cordons the node of a Machine as `kubectl cordon` does.
 func (l lab) cordonByHand(name string) {
 	l.Helper()
 	l.must(drain.RunCordonOrUncordon(l.kubectl(l.Context()), l.nodeOf(name), true))
 }
 
-// drainByHand empties the node of a Machine as `kubectl drain` does.
+// drainByHand drains the node of a Machine as `kubectl drain` does.
 func (l lab) drainByHand(w *rigtest.Workload, name string) {
 	l.Helper()
 	node := l.nodeOf(name)
@@ -50,8 +50,7 @@ func (l lab) drainByHand(w *rigtest.Workload, name string) {
 	}
 }
 
-// isCordoned checks that the node of a Machine is unschedulable, and that the operator does not take that for its own
-// doing.
+// isCordoned checks that the node of a Machine is unschedulable and not marked as cordoned by the operator.
 func (l lab) isCordoned(name string) {
 	l.Helper()
 	node := l.nodeOf(name)
@@ -61,7 +60,7 @@ func (l lab) isCordoned(name string) {
 	}
 }
 
-// machineOf returns the name of the Machine of a node.
+// machineOf returns the name of a node's Machine.
 func (l lab) machineOf(node string) string {
 	l.Helper()
 	machines, err := l.Machines(l.Context(), "")
@@ -75,5 +74,5 @@ func (l lab) machineOf(node string) string {
 	return ""
 }
 
-// connections is how often somebody has connected to a host.
+// connections returns the number of connections to a host.
 func connections(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindConnection) }

@@ -17,9 +17,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// The pods of a Machine that the operator replaces may not go, and the platform has no place for another virtual
-// machine before they have: after failureDeadline other MachineSets are not held up by that any more, the one concerned
-// waits, and all of it goes on when the budget allows it. R-161
+// A disruption budget blocks the replacement of a Machine, and the platform has no capacity for another virtual
+// machine before the pods are gone. After failureDeadline, other MachineSets are no longer blocked, while the
+// affected MachineSet waits. All replacements continue once the budget allows it. R-161
 func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	l := start(t, "AWS", rig.Options{Cluster: besides(t, "AWS"), LinuxNodes: 1, Clock: rigtest.FastClock(t)})
 	l.operate()
@@ -43,7 +43,7 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 		})
 	}
 	trail, others := l.trail(), l.machineUIDs([]string{next})
-	// The one whose pods may not leave is the first: the others may not be replaced before.
+	// The Machine with the blocked pods comes first: the other Machines may not be replaced before.
 	l.pauseInstance(next, true)
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 		p.Paused, p.FailureDeadline = false, &metav1.Duration{Duration: time.Hour}
@@ -88,7 +88,7 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	}
 }
 
-// pauseInstance pauses the instance of a Machine, or has it go on.
+// pauseInstance pauses or resumes the instance of a Machine.
 func (l lab) pauseInstance(machine string, paused bool) {
 	l.Helper()
 	instance, err := l.MachineInstance(l.Context(), machine)
@@ -98,7 +98,7 @@ func (l lab) pauseInstance(machine string, paused bool) {
 	l.must(l.Client.Patch(l.Context(), after, client.MergeFrom(instance)))
 }
 
-// event waits for an event of the operator about the object with a name whose text has these parts.
+// event waits for an operator event about the named object with all the parts in the message.
 func (l lab) event(what, reason, about string, parts ...string) {
 	l.Helper()
 	told := func(e corev1.Event) bool {
@@ -122,7 +122,7 @@ func (l lab) event(what, reason, about string, parts ...string) {
 	})
 }
 
-// deleted is how often the operator has deleted a Machine.
+// deleted returns the number of times that the operator has deleted a Machine.
 func (a *trail) deleted(machine string) (n int) {
 	a.Helper()
 	for _, e := range a.writes() {

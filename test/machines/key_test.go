@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// nodesHaveKey waits until all Windows nodes carry the hash of the present key.
+// nodesHaveKey waits until all Windows nodes have the hash of the current key.
 func (l lab) nodesHaveKey(count int) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
@@ -36,9 +36,9 @@ func (l lab) nodesHaveKey(count int) {
 	})
 }
 
-// followMachines sees each change of a Windows Machine from now on. The function that it returns waits until all
-// Machines are others than before and Running, and returns how many were away at once, and how many were being deleted
-// at once.
+// followMachines watches all Windows Machines from now on. The returned function waits until all Machines are
+// replaced and Running. It returns the maximum numbers of Machines that were out of service and being deleted at
+// the same time.
 func (l lab) followMachines() func(before []string) (away, going int) {
 	l.Helper()
 	var list machinev1.MachineList
@@ -79,8 +79,7 @@ func (l lab) followMachines() func(before []string) (away, going int) {
 	}
 }
 
-// countMachines is how many Machines are not in service, how many of them are being deleted, and how many are from
-// before.
+// countMachines counts the Machines that are out of service, that are being deleted, and that existed before.
 func countMachines(machines map[string]machine, before []string) (away, going, old int) {
 	for name, m := range machines {
 		if m.DeletionTimestamp != nil {
@@ -107,7 +106,7 @@ func TestANewKeyReplacesMachinesOneAtATime(t *testing.T) {
 
 	away := l.followMachines()
 	l.must(l.RotateKey(t.Context(), false))
-	// A Machine that goes and the one that comes in its place are away at the same time.
+	// A deleted Machine and its replacement are out of service at the same time.
 	if most, going := away(before); most > 2 || going > 1 {
 		t.Errorf("%d Machines were away at once, and %d were being deleted", most, going)
 	}

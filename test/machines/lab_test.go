@@ -1,6 +1,6 @@
-// Package machines proves end to end what the operator promises for Machines: on the real control plane with the rights
-// that deploy/ gives, with the lab's Machine API and its cloud of simulated Windows hosts, and with the real agent for
-// Windows.
+// Package machines verifies the guarantees of the operator for Machines end to end. It uses the real control plane
+// with the RBAC rules of deploy/, the lab's Machine API with a cloud of simulated Windows hosts, and the real agent
+// for Windows.
 package machines
 
 import (
@@ -19,7 +19,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// controlPlanes are those that no test has, by platform: two where most tests are. Each starts when a test first takes it.
+// controlPlanes holds the unused control planes by platform, two for the platform of most tests. Each starts at its
+// first use by a test.
 var controlPlanes = map[string]chan *clustertest.Shared{}
 
 func init() {
@@ -45,27 +46,27 @@ func TestMain(m *testing.M) {
 
 const agentPath = "../../build/wicd.exe"
 
-// Payloads with the real agent in them: a small one, and one for the test that measures how long it takes.
+// Payloads with the real agent: a small payload, and a full payload for the test that measures the time.
 var (
 	files    = rigtest.NewPayload(agentPath, payload.Options{SizePercent: 25})
 	allFiles = rigtest.NewPayload(agentPath, payload.Options{})
 )
 
-// lab is a rig with its test.
+// lab is a rig with a test.
 type lab struct {
 	*testing.T
 	*rig.Rig
 }
 
-// besides lets a test run beside others that call it, and gives it a control plane that it has for itself until it ends.
-// A test that makes a clock calls it before: until then, it may wait.
+// besides runs a test in parallel with other callers and returns a control plane that the test owns until its end.
+// Tests that create a clock call besides first, because the call may wait.
 func besides(t *testing.T, platform string) *cluster.Cluster {
 	t.Helper()
 	t.Parallel()
 	return alone(t, platform)
 }
 
-// alone is besides for a test beside which no other may run.
+// alone is like besides, for a test that must not run in parallel with others.
 func alone(t *testing.T, platform string) *cluster.Cluster {
 	t.Helper()
 	taken := <-controlPlanes[platform]
@@ -73,8 +74,8 @@ func alone(t *testing.T, platform string) *cluster.Cluster {
 	return taken.Cluster(t)
 }
 
-// start boots a lab on a control plane of a platform, beside other tests if none is given, and installs the operator
-// with its key, but does not run it.
+// start boots a lab on a control plane of a platform, in parallel with other tests if no control plane is given. It
+// installs the operator with its key, without running the operator.
 func start(t *testing.T, platform string, options rig.Options) lab {
 	t.Helper()
 	if options.Cluster == nil {
@@ -89,7 +90,7 @@ func start(t *testing.T, platform string, options rig.Options) lab {
 	return lab{t, r}
 }
 
-// must ends the test when something that is not its subject fails.
+// must ends the test when a step outside the subject of the test fails.
 func (l lab) must(err error) {
 	l.Helper()
 	if err != nil {
@@ -97,7 +98,7 @@ func (l lab) must(err error) {
 	}
 }
 
-// inTime runs a wait that must end in time.
+// inTime runs a wait with a time limit.
 func (l lab) inTime(wait func(ctx context.Context) error) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
@@ -105,7 +106,6 @@ func (l lab) inTime(wait func(ctx context.Context) error) {
 	l.must(wait(ctx))
 }
 
-// operate starts the operator.
 func (l lab) operate() *rig.Operator {
 	l.Helper()
 	o, err := l.RunOperator()
@@ -113,7 +113,6 @@ func (l lab) operate() *rig.Operator {
 	return o
 }
 
-// machineSet makes a Windows MachineSet.
 func (l lab) machineSet(name string, replicas int32, options rig.MachineSetOptions) {
 	l.Helper()
 	l.must(l.CreateMachineSet(l.Context(), name, replicas, options))
@@ -125,7 +124,7 @@ func (l lab) scale(set string, replicas int32) {
 	l.must(l.Scale(l.Context(), set, replicas))
 }
 
-// ready waits until a MachineSet has so many Ready nodes, and returns the names of its Machines.
+// ready waits until a MachineSet has the given number of Ready nodes, and returns the names of the Machines.
 func (l lab) ready(set string, replicas int) (names []string) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) (err error) {
@@ -135,7 +134,7 @@ func (l lab) ready(set string, replicas int) (names []string) {
 	return names
 }
 
-// only returns the name of the one Machine of a MachineSet, once there is one.
+// only returns the name of a MachineSet's only Machine, once it exists.
 func (l lab) only(set string) (name string) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
@@ -149,7 +148,7 @@ func (l lab) only(set string) (name string) {
 	return name
 }
 
-// instanceBecomes waits until the instance of a Machine is as wanted, and returns it.
+// instanceBecomes waits until the instance of a Machine meets the condition, and returns the instance.
 func (l lab) instanceBecomes(machine, what string,
 	condition func(*v1alpha1.WindowsInstance) bool) (found *v1alpha1.WindowsInstance) {
 	l.Helper()
@@ -175,7 +174,7 @@ func (l lab) nodeOf(name string) *corev1.Node {
 	return node
 }
 
-// secretBecomes waits until a Secret is there and as wanted.
+// secretBecomes waits until a Secret exists and meets the condition.
 func (l lab) secretBecomes(key client.ObjectKey, what string, condition func(*corev1.Secret) bool) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {

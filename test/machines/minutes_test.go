@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// A new virtual machine with Windows Server takes about as long as this in a cloud, and it is far away. Of three
-// minutes of user data, port 22 is open for the last one; of two minutes of restart, the SSH server takes ten seconds.
+// aCloud has typical times of a new virtual machine with Windows Server in a distant cloud. Port 22 is open for the
+// last of three minutes of user data. The SSH server takes ten seconds of two minutes of restart.
 var aCloud = rig.VMOptions{
 	UserDataDelay: 2 * time.Minute, FeatureDuration: 90 * time.Second, RebootDuration: 110 * time.Second,
 	SSHDelay: 10 * time.Second,
@@ -25,21 +25,22 @@ const (
 	bytesPerSecond = 100e6 / 8
 )
 
-// What a user may expect, and what the operator may add to the time that Windows and the line take.
+// Time limits that a user may expect, and limits for the operator's share beyond the time of Windows and the
+// network.
 const (
 	joinLimit = 10 * time.Minute
-	// ownLimit is for all that is the operator's.
+	// ownLimit is the maximum for the operator's complete share.
 	ownLimit = 28 * time.Second
-	// While user data is at work the operator looks every 15 s, as the status says. A look takes a second.
+	// While user data runs, the operator checks every 15 s, as reported in the status. A check takes a second.
 	noticedLimit = 16 * time.Second
-	// While a host restarts, TCP asks again after at most 4 s, and the operator looks 2 s after it has given up.
+	// While a host restarts, TCP retries after at most 4 s, and the operator retries 2 s after a timeout.
 	returnedLimit = 6 * time.Second
-	// 60 round trips, 0.5 s until the kubelet looks whether its network is there, 2 s until the operator looks whether it
-	// has said so, and the second that the API rounds by.
+	// The sum of 60 round trips, 0.5 s until the kubelet checks for its network, 2 s until the operator checks the
+	// kubelet's report, and 1 s for the rounding in the API.
 	betweenLimit = 60*roundTrip + 3500*time.Millisecond
 )
 
-// Time is virtual: it is waited for host, line and operator, but not for this machine. R-038
+// Time is virtual: it passes for host, network and operator, independent of the speed of this machine. R-038
 func TestANewVirtualMachineIsANodeWithinTenMinutesAndLittleOfThemIsTheOperators(t *testing.T) {
 	clock := virtualtime.New(time.Now())
 	l := start(t, "AWS", rig.Options{
@@ -50,7 +51,7 @@ func TestANewVirtualMachineIsANodeWithinTenMinutesAndLittleOfThemIsTheOperators(
 	_, err := l.RunOperator(func(c *operator.Config) { c.Dial = winhost.Dropping(clock, c.Dial) })
 	l.must(err)
 	l.machineSet("windows", 1, rig.MachineSetOptions{})
-	// On a busy machine virtual time passes slowly.
+	// On a busy machine, virtual time passes slowly.
 	ctx, cancel := context.WithTimeout(t.Context(), 3*rigtest.Patience)
 	defer cancel()
 	names, err := l.WaitMachinesReady(ctx, "windows", 1)

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// isScraped waits until Prometheus finds the exporter of a node, or no longer does.
+// isScraped waits until Prometheus discovers the exporter of a node, or no longer discovers it.
 func (l lab) isScraped(node string, want bool) {
 	l.Helper()
 	here := func(e discoveryv1.Endpoint) bool { return *e.NodeName == node }
@@ -56,7 +56,7 @@ func TestTheNodeOfAMachineThatIsBeingDeletedIsNoLongerScraped(t *testing.T) {
 	l.isScraped(nodes[1], true)
 	l.changeMachine(names[0], func(m *machine) { m.Spec.LifecycleHooks.PreDrain = nil })
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, names[0], nodes[0]) })
-	for _, name := range l.ready("windows", 2) { // one of them is new
+	for _, name := range l.ready("windows", 2) { // includes a new Machine
 		l.isScraped(l.nodeOf(name).Name, true)
 	}
 }
@@ -82,7 +82,7 @@ func TestTheListOfExportersThroughRestartUpgradeAndReplacementOfEveryMachine(t *
 	}
 	for _, name := range first {
 		node := l.nodeOf(name).Name
-		// A virtual machine of a cloud takes many seconds to shut down, and one of the lab none.
+		// A virtual machine in a cloud takes many seconds to shut down, a virtual machine in the lab none.
 		l.changeMachine(name, func(m *machine) {
 			m.Spec.LifecycleHooks.PreTerminate = []machinev1.LifecycleHook{{Name: "shuts-down", Owner: "test"}}
 		})

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// build is a Windows that a host runs.
+// build is a Windows version that a host runs.
 type build struct {
 	name, product, version string
 	revision               int
@@ -43,9 +43,8 @@ func (b build) host() rig.HostOptions {
 	return rig.HostOptions{Name: b.name, System: &system}
 }
 
-// The tables of the guides, written out by hand: each build that is listed for a platform becomes a node there, and
-// each other is refused before anything on its host is changed. Windows Server 2025 came after the guides, and is
-// accepted.
+// The tables of the guides, as literals. Each build listed for a platform becomes a node there, and each other
+// build is refused before its host is changed. Windows Server 2025 is newer than the guides and accepted.
 // R-183, R-184, D-8, L-28
 func TestEachPlatformTakesItsBuildsAndRefusesTheOthers(t *testing.T) {
 	// R-178
@@ -89,8 +88,8 @@ func ofAllBuilds() (options rig.Options) {
 	return options
 }
 
-// takes checks that the hosts of these builds become nodes, that all others are refused for what they are, and that
-// each is given back as it was.
+// takes checks that the hosts of the accepted builds become nodes, and that all other hosts are refused because of
+// their build. In the end, each host must be restored to its original state.
 func takes(t *testing.T, l lab, platform string, accepted ...build) {
 	before := map[build]fake.Snapshot{}
 	for _, b := range allBuilds() {
@@ -124,10 +123,10 @@ func takes(t *testing.T, l lab, platform string, accepted ...build) {
 	}
 }
 
-// agentFolders are where the agent lands, and where it lies when it looks at a host.
+// agentFolders lists the agent's upload directory and its directory for inspections.
 var agentFolders = []string{`C:\ProgramData\ssh\wicd`, `C:\k\wicd`}
 
-// withoutAgent leaves out the agent that has looked at a host, in the folders that nobody else has.
+// withoutAgent excludes the agent that has inspected a host, in directories that only the operator uses.
 func withoutAgent(s fake.Snapshot) fake.Snapshot {
 	delete(s.Files, `C:\k`)
 	for _, folder := range agentFolders {
@@ -140,8 +139,8 @@ func withoutAgent(s fake.Snapshot) fake.Snapshot {
 	return s
 }
 
-// callItBareMetal changes the platform of a control plane without one until the test ends. Nothing else of it differs
-// on bare metal.
+// callItBareMetal sets the platform of a control plane without a platform until the test ends. Bare metal has no
+// other difference.
 func callItBareMetal(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	admin, err := client.New(c.Config, client.Options{})

@@ -42,7 +42,7 @@ func TestARestartedOperatorLeavesTheHostsOfMachinesAlone(t *testing.T) {
 		before[name] = len(l.MachineHost(name).Machine().Journal().Entries(nil))
 	}
 	l.operate()
-	// Another Machine shows that the restarted operator has been through all of them.
+	// Another Machine shows that the restarted operator has reconciled all Machines.
 	l.machineSet("another", 1, rig.MachineSetOptions{})
 	l.ready("another", 1)
 	for _, name := range names {

@@ -27,18 +27,18 @@ type target struct {
 	ip   string
 }
 
-// change is what a watch has shown of one object: a Node, or an EndpointSlice of the exporters.
+// change is an observed change of a Node or of an EndpointSlice of the exporters.
 type change struct {
-	// version is the resource version. The API server numbers the changes of all kinds together.
+	// version is the resource version. On the API server, versions of all kinds are comparable.
 	version uint64
 	slice   bool
 	object  string
-	// targets are what the object lists afterwards; none when it is gone.
+	// targets lists the addresses after the change, none for a deleted object.
 	targets []target
 }
 
-// scrapeFaults returns what is wrong in a history, of which each change is one state: addresses of what is no Node at
-// that time, and no address after the first one.
+// scrapeFaults returns the faults in a history of changes: addresses without a Node at that time, and an empty list
+// after the first address.
 func scrapeFaults(history []change) (faults []string) {
 	slices.SortStableFunc(history, func(a, b change) int { return cmp.Compare(a.version, b.version) })
 	nodes, listed := map[string][]target{}, map[string][]target{}
@@ -95,13 +95,13 @@ func TestScrapeFaults(t *testing.T) {
 	}
 }
 
-// recording is the history of the exporters' EndpointSlices and of the Nodes, from when it began.
+// recording is the history of the exporters' EndpointSlices and of the Nodes since its start.
 type recording struct {
 	mu      sync.Mutex
 	changes []change
 }
 
-// recordScrapes watches until the test ends.
+// recordScrapes records the history until the test ends.
 func (l lab) recordScrapes() *recording {
 	l.Helper()
 	r := &recording{}
@@ -152,7 +152,7 @@ func (r *recording) take(event watch.Event) {
 	r.changes = append(r.changes, taken)
 }
 
-// has waits until the watches have shown what the API server has now, and returns the history.
+// has waits until the watches have reached the current state of the API server, and returns the history.
 func (r *recording) has(l lab, what string, condition func([]change) bool) (history []change) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {

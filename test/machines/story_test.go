@@ -20,14 +20,14 @@ import (
 
 type machine = machinev1.Machine
 
-// The pods of the story: where they run, and how many.
+// Node labels and number of the pods in the story.
 var (
 	poolLabels = map[string]string{"example.com/pool": "web", "node-role.kubernetes.io/infra": ""}
 	poolPods   = 6
 )
 
-// Machines come, carry pods and go, beside hosts that somebody has brought and beside Linux: scaled up from none,
-// drained and scaled down, deleted against a budget, deleted without a drain.
+// Machines are created, run pods and are deleted, next to listed hosts and Linux nodes. They are scaled up from
+// zero, drained and scaled down, deleted against a budget, and deleted without a drain.
 func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, BareNodes: true})
 	trail := l.trail()
@@ -67,7 +67,7 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 		l.scaleDown("windows", cordoned, "machine.openshift.io/cluster-api-delete-machine", last)
 		w.Runs(t, poolPods)
 	})
-	held := names[2] // has all pods
+	held := names[2] // runs all pods
 	l.scale("windows", 3)
 	names = l.ready("windows", 3)
 	//
@@ -103,7 +103,7 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	})
 }
 
-// areWorkers checks the labels of the nodes of Machines.
+// areWorkers checks the labels of the Machines' nodes.
 func (l lab) areWorkers(names []string) {
 	l.Helper()
 	for _, name := range names {
@@ -121,8 +121,8 @@ func (l lab) areWorkers(names []string) {
 	}
 }
 
-// operatorWritesTo has the operator repair an annotation of a Machine's node, as it does at the end of each change, and
-// checks that the node stays unschedulable, as a user has made it.
+// operatorWritesTo triggers a repair of an annotation on a Machine's node, like the operator's write at the end of
+// each change. It checks that the node stays unschedulable, as set by a user.
 func (l lab) operatorWritesTo(name string) {
 	l.Helper()
 	node := l.nodeOf(name)
@@ -140,8 +140,8 @@ func (l lab) operatorWritesTo(name string) {
 	l.isCordoned(name)
 }
 
-// scaleDown marks a Machine with an annotation and scales its set down by one. That Machine must go, and the others
-// must stay as they are.
+// scaleDown marks a Machine with an annotation and scales the MachineSet down by one. The marked Machine must be
+// deleted, and the other Machines must be unchanged.
 func (l lab) scaleDown(set, marked, annotation string, others ...string) {
 	l.Helper()
 	node, before := l.nodeOf(marked).Name, l.machineUIDs(others)
@@ -165,8 +165,8 @@ func (l lab) machineUIDs(names []string) (uids []types.UID) {
 	return uids
 }
 
-// deletedAgainstABudget deletes a Machine whose pods must all be available, watches that nothing happens to it in
-// several attempts to drain it, and lets its pods go then.
+// deletedAgainstABudget deletes a Machine with pods that must all be available. It checks that several attempts to
+// drain change nothing, and then allows the evictions.
 func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
 	l.Helper()
 	const attempts = 5

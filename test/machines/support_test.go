@@ -22,20 +22,20 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// refused waits until the instance of a Machine is not supported for a reason, and checks that condition and event say
-// so with these parts.
+// refused waits until the instance of a Machine is unsupported for a reason, and checks that the condition and the
+// event contain the parts.
 func (l lab) refused(name, reason string, parts ...string) {
 	l.Helper()
 	l.saysWhy(l.instanceBecomes(name, "to be refused as "+reason, summary(reason)), reason, parts...)
 }
 
-// summary reports whether an instance sums itself up with a reason.
+// summary returns a function that reports whether the summary of an instance is the reason.
 func summary(reason string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return i != nil && i.Status.Summary == reason }
 }
 
-// saysWhy checks that condition and event of an instance that is not supported have the reason, and these parts in
-// their text.
+// saysWhy checks that the condition and the event of an unsupported instance have the reason, and contain the
+// parts.
 func (l lab) saysWhy(instance *v1alpha1.WindowsInstance, reason string, parts ...string) {
 	l.Helper()
 	condition := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionSupported)
@@ -61,7 +61,7 @@ func (l lab) saysWhy(instance *v1alpha1.WindowsInstance, reason string, parts ..
 	})
 }
 
-// untouched checks that a host has seen nobody who could log in, or at most somebody who looked.
+// untouched checks that a host was not changed and has seen at most the given number of connections.
 func (l lab) untouched(name string, connections int) {
 	l.Helper()
 	journal := l.MachineHost(name).Machine().Journal()
@@ -101,7 +101,7 @@ func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
 	})
 }
 
-// usualOverlay is what the network of the lab's clusters has.
+// usualOverlay is the overlay configuration of the lab's clusters.
 const usualOverlay = `{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}`
 
 // hybridOverlay changes the configuration of OVN-Kubernetes' hybrid overlay.
@@ -162,8 +162,8 @@ func TestAVXLANPortIsSetAfterTheInstallation(t *testing.T) {
 	l.ready("windows", 1)
 }
 
-// followNetworkCommands does what condition Supported of a Machine's instance says about the network, in the words of
-// its commands. The network operator allows that an overlay is turned on and off, and no other change of it.
+// followNetworkCommands runs the commands that the condition Supported of a Machine's instance recommends. The
+// network operator accepts no change of an overlay other than enabling and disabling it.
 func (l lab) followNetworkCommands(machine string) {
 	l.Helper()
 	instance, err := l.MachineInstance(l.Context(), machine)
@@ -183,7 +183,7 @@ func (l lab) followNetworkCommands(machine string) {
 	}
 }
 
-// overlay returns the configuration of OVN-Kubernetes' hybrid overlay, "null" if there is none.
+// overlay returns the configuration of OVN-Kubernetes' hybrid overlay, or "null" if there is none.
 func (l lab) overlay() string {
 	l.Helper()
 	network := networkOperator()
@@ -221,7 +221,7 @@ func TestAClusterWithoutTheMachineAPIHasBringYourOwnHosts(t *testing.T) {
 func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
 	l := start(t, "VSphere", rig.Options{Hosts: rig.Hosts(1)})
 	host := l.Hosts()[0]
-	mend := host.Machine().Silence("127.0.0.1") // what the API server's internal name is here
+	mend := host.Machine().Silence("127.0.0.1") // address of the API server's internal name here
 	defer mend()
 	l.operate()
 	l.must(l.ListHosts(t.Context()))

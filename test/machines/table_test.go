@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// table is what `kubectl get` prints of a resource: the API server makes the columns.
+// table returns the output of `kubectl get` for a resource. The API server formats the columns.
 func (l lab) table(resource string) string {
 	l.Helper()
 	config := rest.CopyConfig(l.Config)

@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Machines of a template that was made without the step of docs/vsphere.md that deletes its SSH host keys work, and
-// each reports the fault. Machines of the other template have nothing to report.
+// Machines work even if their template was created without the step of docs/vsphere.md that deletes the SSH host
+// keys, and each of them reports the fault. Machines of the correct template have nothing to report.
 func TestATemplateWithAnSSHHostKeyIsReported(t *testing.T) {
 	l := start(t, "VSphere", rig.Options{})
 	l.operate()

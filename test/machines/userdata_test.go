@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// A host that lets nobody in yet is waited for, and neither a failure nor a reason to delete its Machine. R-036
+// The operator waits for a host that does not accept logins yet. This is neither a failure nor a reason to delete
+// the Machine. R-036
 func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
 	mend := l.InjectVM(rig.VMFault{Machine: "*", RefusesKey: 3e9})
@@ -40,7 +41,7 @@ func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
 	}
 }
 
-// authorizedKey returns the line that lets the operator in.
+// authorizedKey returns the operator's line in authorized_keys.
 func (l lab) authorizedKey() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(l.PublicKey())))
 }
@@ -79,7 +80,7 @@ func TestUserDataIsKeptRight(t *testing.T) {
 	})
 }
 
-// On vSphere the template holds the key, whatever the user data is. R-033
+// On vSphere the template contains the key, independent of the user data. R-033
 func TestAMachineOnVSphereNeedsNoUserDataOfOurs(t *testing.T) {
 	l := start(t, "VSphere", rig.Options{})
 	l.operate()

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// Three MachineSets, each in a zone of its own, beside hosts that somebody has brought.
+// Three MachineSets run in a zone each, next to listed hosts.
 func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 	const replicas = 2
 	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
@@ -88,7 +88,7 @@ func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 	})
 }
 
-// The cloud's controller brings the labels by which pods are placed, and takes the taint away that keeps them off.
+// The cloud's controller sets the labels that determine pod placement, and removes the taint that excludes pods.
 func TestANodeWaitsForTheControllerOfItsCloud(t *testing.T) {
 	for platform, c := range map[string]struct{ zone, label string }{
 		"AWS": {"us-east-1b", "us-east-1b"}, "Azure": {"2", "eastus-2"},
@@ -123,7 +123,8 @@ func (l lab) userDataUID() types.UID {
 	return secret.UID
 }
 
-// inZones checks that the Machines of each set, their virtual machines and their nodes are in its zone.
+// inZones checks that the Machines of each MachineSet, and their virtual machines and nodes, are in the
+// MachineSet's zone.
 func (l lab) inZones(zones map[string]string, replicas int) {
 	l.Helper()
 	for set, zone := range zones {
@@ -142,7 +143,7 @@ func (l lab) inZones(zones map[string]string, replicas int) {
 	}
 }
 
-// identity is what makes a Machine, with all that belongs to it, the same one.
+// identity contains the UIDs and the host that identify a Machine.
 type identity struct {
 	machine, instance, node types.UID
 	host                    *rig.Host
@@ -166,8 +167,8 @@ func (l lab) identities() map[string]identity {
 	return all
 }
 
-// givesHostsBackBesideMachines takes one host out of windows-instances, then deletes the ConfigMap, and checks that
-// nothing was done to any Machine. Then it lists the hosts again.
+// givesHostsBackBesideMachines removes one host from windows-instances, then deletes the ConfigMap, and checks that
+// no Machine was changed. Then it lists the hosts again.
 func (l lab) givesHostsBackBesideMachines() {
 	before, journals, nodes := l.identities(), map[string]int{}, []string{}
 	for name, each := range before {
@@ -210,7 +211,7 @@ func (l lab) givesHostsBackBesideMachines() {
 	})
 }
 
-// allow lets so many nodes be disturbed at once.
+// allow sets the number of nodes that may be disrupted at once.
 func (l lab) allow(nodes int) {
 	l.Helper()
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
@@ -218,7 +219,7 @@ func (l lab) allow(nodes int) {
 	})
 }
 
-// changePolicy changes the WindowsDisruptionPolicy, which the operator has made.
+// changePolicy changes the WindowsDisruptionPolicy that the operator has created.
 func (l lab) changePolicy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	l.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(),

@@ -11,7 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// An administrator reads of each host that fails why, and what to do: in the table, of the one host, and in the archive.
+// For each failing host, an administrator gets the reason and the remedy: in the table, in the description of the
+// host, and in the archive.
 func TestHostsThatFailInManyWays(t *testing.T) {
 	failures := []struct {
 		fault      winhost.Fault

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// eventsOverSSH asks for the events of a node, once and following them.
+// eventsOverSSH requests the events of a node, once and with --follow.
 func (l lab) eventsOverSSH(pod operatorpod.Pod, name string) {
 	l.Helper()
 	log := l.Host("instance-1").Machine().Host().EventLog
@@ -68,7 +68,7 @@ func (l lab) eventsOverSSH(pod operatorpod.Pod, name string) {
 	l.nothingLeft("instance-1")
 }
 
-// planGathered gathers what there is of a node, of which nothing would be changed.
+// planGathered gathers the data of a node with an empty plan.
 func (l lab) planGathered(pod operatorpod.Pod, name string) {
 	l.Helper()
 	kept := canary.Secrets{}

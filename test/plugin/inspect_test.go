@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// asks runs a command of kubectl windows with an operator in a pod, and returns what it prints and its exit status.
+// asks runs a command of kubectl windows against an operator in a pod, and returns the output and the exit status.
 func (l lab) asks(pod operatorpod.Pod, arguments ...string) (string, int) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
@@ -29,7 +29,7 @@ func (l lab) asks(pod operatorpod.Pod, arguments ...string) (string, int) {
 	return out, status
 }
 
-// says runs a command of kubectl windows with an operator in a pod, which must end with the status and print these words.
+// says runs a command of kubectl windows against an operator in a pod, and checks the exit status and the output.
 func (l lab) says(pod operatorpod.Pod, status int, words []string, arguments ...string) {
 	l.Helper()
 	out, got := l.asks(pod, arguments...)
@@ -40,15 +40,15 @@ func (l lab) says(pod operatorpod.Pod, status int, words []string, arguments ...
 	}
 }
 
-// nothingLeft expects that a look at a host has left nothing there.
+// nothingLeft checks that an inspection has left no files on a host.
 func (l lab) nothingLeft(host string) {
 	l.Helper()
 	for _, folder := range []string{nodespec.InboxRoot, nodespec.LandingRoot} {
 		entries, err := l.Host(host).Machine().Drive().ReadDir(folder)
 		if err != nil {
-			continue // it is not there
+			continue // does not exist
 		}
-		for _, entry := range entries { // the operator has files of its own there
+		for _, entry := range entries { // contains files of the operator
 			if strings.HasPrefix(entry.Name, "visit-") {
 				l.Errorf("%s is left on host %s", entry.Path, host)
 			}
@@ -127,7 +127,7 @@ func TestStoryAnAdministratorAsksBeforehand(t *testing.T) {
 	})
 }
 
-// keyOfAnother has the host of another instance answer at the address of an instance.
+// keyOfAnother makes the host of another instance respond at the address of an instance.
 func (l lab) keyOfAnother(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
 	if err := l.ListHosts(l.Context(), "instance-1", "instance-2"); err != nil {
@@ -148,7 +148,7 @@ func (l lab) keyOfAnother(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) 
 	}
 }
 
-// heldBack requests the plan while the cluster has a version that the operator does not serve.
+// heldBack requests the plan while the operator does not support the cluster version.
 func (l lab) heldBack(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
 	const served, unserved = "5.0.3", "5.1.0"
@@ -164,7 +164,7 @@ func (l lab) heldBack(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 	}
 }
 
-// planned changes a setting while the operator is paused for the host, and asks what that would do.
+// planned changes a setting while the operator is paused for the host, and requests the resulting plan.
 func (l lab) planned(pod operatorpod.Pod, first *v1alpha1.WindowsInstance) {
 	l.Helper()
 	l.succeeds(first.Name+": paused", "pause", first.Name)

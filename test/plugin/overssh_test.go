@@ -33,7 +33,7 @@ import (
 
 var errGone = errors.New("the administrator is gone")
 
-// output may be read while it is written.
+// output is a buffer that supports concurrent reads and writes.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -66,7 +66,7 @@ func (l lab) plant(name, path, content string) {
 	l.must(drive.WriteFile(path, []byte(content)))
 }
 
-// The API server reaches no kubelet in this lab, as if they did not answer.
+// The API server cannot reach the kubelets in this lab, as if they did not respond.
 func (l lab) logsOverSSH(pod operatorpod.Pod, name string) {
 	l.Helper()
 	log := nodespec.LogDirectory(nodespec.ServiceKubelet) + `\kubelet.log`
@@ -133,14 +133,14 @@ func (l lab) planInterrupted(pod operatorpod.Pod, name string) {
 	l.nothingLeft("instance-1")
 }
 
-// dead are faults of hosts that nobody can log in to.
+// dead contains faults that prevent logins.
 var dead = []winhost.Fault{winhost.RefuseConnection, winhost.HangBeforeBanner, winhost.RejectKey, winhost.RefuseConnection,
 	winhost.HangBeforeBanner}
 
 const fleetSize = 50
 
-// fleetOfMany makes instances of the hosts of a rig, none of which has become a node; each tenth is dead. It returns the
-// names of those.
+// fleetOfMany creates instances for the hosts of a rig that are not nodes yet. Every tenth host is dead. It returns
+// the names of the dead hosts.
 func (l lab) fleetOfMany() (names []string) {
 	l.Helper()
 	for n, h := range l.Hosts() {
@@ -168,7 +168,7 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	var pod operatorpod.Pod
 	running, err := l.RunOperator(func(c *operator.Config) { pod.Config = *c })
 	l.must(err)
-	l.must(running.Stop()) // it would remove instances that no list has
+	l.must(running.Stop()) // the operator would remove unlisted instances
 	deadNames := l.fleetOfMany()
 	kept := l.secretsOf("instance-1")
 
@@ -210,7 +210,7 @@ func TestOfAFleetWithDeadHostsAllElseIsGatheredWithinAMinute(t *testing.T) {
 	}
 }
 
-// secretsOf has a host of which a support case must not tell all.
+// secretsOf prepares a host with secrets that must not get into a support case.
 func (l lab) secretsOf(name string) canary.Secrets {
 	l.Helper()
 	kept := canary.Secrets{}
@@ -230,7 +230,7 @@ func (l lab) secretsOf(name string) canary.Secrets {
 	return kept
 }
 
-// holds expects words in a file.
+// holds checks that a file contains the words.
 func (l lab) holds(path string, words ...string) {
 	l.Helper()
 	content, err := os.ReadFile(path)
@@ -242,7 +242,7 @@ func (l lab) holds(path string, words ...string) {
 	}
 }
 
-// holdsNone expects no secret in the files of a folder.
+// holdsNone checks that the files of a directory contain no secret.
 func (l lab) holdsNone(kept canary.Secrets, folder string) {
 	l.Helper()
 	l.must(filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {

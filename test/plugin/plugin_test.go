@@ -1,5 +1,5 @@
-// Package plugin proves that kubectl windows shows what the operator does, and that the operator does what kubectl windows
-// asks for: on the real control plane, with simulated hosts.
+// Package plugin verifies that kubectl windows reports the operator's actions, and that the operator acts on its
+// requests. It uses the real control plane and simulated hosts.
 package plugin
 
 import (
@@ -39,13 +39,13 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
 
-// lab is a lab with the plugin.
+// lab is a rig with the plugin.
 type lab struct {
 	*testing.T
 	*rig.Rig
 }
 
-// windows runs kubectl windows, and returns what it prints.
+// windows runs kubectl windows, and returns the output.
 func (l lab) windows(arguments ...string) (out, messages string, err error) {
 	l.Helper()
 	var stdout, stderr bytes.Buffer
@@ -58,7 +58,7 @@ func (l lab) windows(arguments ...string) (out, messages string, err error) {
 	return stdout.String(), stderr.String(), err
 }
 
-// succeeds runs kubectl windows, which must print these words.
+// succeeds runs kubectl windows, and checks that the output contains the words.
 func (l lab) succeeds(words string, arguments ...string) {
 	l.Helper()
 	out, messages, err := l.windows(arguments...)
@@ -67,7 +67,7 @@ func (l lab) succeeds(words string, arguments ...string) {
 	}
 }
 
-// eventually runs kubectl windows until it prints these words.
+// eventually runs kubectl windows until the output contains the words.
 func (l lab) eventually(words string, arguments ...string) {
 	l.Helper()
 	said := ""
@@ -81,7 +81,7 @@ func (l lab) eventually(words string, arguments ...string) {
 	}
 }
 
-// fails runs kubectl windows, which must fail and say why.
+// fails runs kubectl windows, and checks that it fails with the words in the error.
 func (l lab) fails(words string, arguments ...string) {
 	l.Helper()
 	if out, _, err := l.windows(arguments...); err == nil || !strings.Contains(err.Error(), words) {
@@ -199,7 +199,7 @@ func (l lab) gathered(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// The API server does not reach the simulated kubelets here, as if their hosts were dead.
+	// The API server cannot reach the simulated kubelets here, as if their hosts were dead.
 	gaps, err := os.ReadFile(filepath.Join(folder, "gaps.txt"))
 	if err != nil || !strings.Contains(string(gaps), "hosts/"+first+"/logs: the kubelet of node") {
 		t.Errorf("gaps.txt does not name the logs that are missing: %v\n%s", err, gaps)
@@ -220,7 +220,7 @@ func (l lab) gathered(t *testing.T) {
 	l.fails(`User "nobody" cannot list`, "gather", "--as=nobody", "--dest-dir", folder)
 }
 
-// deadOfMany gathers a fleet of 50 hosts, of which each tenth is dead. No operator looks at their namespace.
+// deadOfMany gathers a fleet of 50 hosts in a namespace without an operator. Every tenth host is dead.
 func (l lab) deadOfMany(t *testing.T) {
 	l.T = t
 	const namespace = "many"

@@ -44,8 +44,8 @@ func TestPrometheusShowsWindowsNodesAndAlerts(t *testing.T) {
 	}
 }
 
-// Clocks of hosts and operator run faster than Prometheus' here, because what fails is tried again, and an agent that
-// repairs its host again and again reports it less and less often.
+// The clocks of hosts and operator run faster than Prometheus' clock here: failed operations are retried, and an
+// agent reports repeated repairs at increasing intervals.
 func TestPrometheusAlertsAboutChangesOfNodes(t *testing.T) {
 	fast := rigtest.FastClock(t)
 	l := start(t, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, Clock: fast}, monitored...)

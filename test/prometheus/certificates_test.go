@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/openshift"
 )
 
-// nearlyOver gives the kubelet and cloud-node-manager of one host certificates that were to be renewed hours ago, and are
-// good for another hour.
+// nearlyOver issues certificates for one host's kubelet and cloud-node-manager that were due for renewal hours ago
+// and are valid for another hour.
 func nearlyOver(user string, now time.Time) openshift.Validity {
 	if user == "system:node:instance-1" || user == "system:cloud-node-manager:instance-1" {
 		return openshift.Validity{NotBefore: now.Add(-15 * time.Hour), NotAfter: now.Add(time.Hour)}
@@ -23,7 +23,7 @@ func lasting(_ string, now time.Time) openshift.Validity {
 	return openshift.Validity{NotBefore: now, NotAfter: now.AddDate(0, 1, 0)}
 }
 
-// sign runs the cluster's signer, which renews nothing before it is mended.
+// sign runs the cluster's signer, which renews no certificate until mend is called.
 func (l lab) sign() (mend func()) {
 	l.Helper()
 	authority, err := l.Cluster().CSRSigner()

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// badSetting is one with which a kubelet ends at once: its high threshold must be above the low one, which is 80.
+// badSetting makes a kubelet exit at once: the high threshold must be above the low threshold of 80.
 var badSetting = map[string]any{"imageGCHighThresholdPercent": 70}
 
 var statesOfChanges = []state{
@@ -74,7 +74,7 @@ var statesOfChanges = []state{
 	},
 }
 
-// policyNamesFailedNode checks what the descriptions of alerts say of the policy's condition Stopped.
+// policyNamesFailedNode checks the statements in the descriptions of alerts about the policy's condition Stopped.
 func (l lab) policyNamesFailedNode() {
 	l.Helper()
 	stopped := meta.FindStatusCondition(l.policy().Status.Conditions, v1alpha1.ConditionStopped)
@@ -86,7 +86,8 @@ func (l lab) policyNamesFailedNode() {
 	l.Errorf("the policy does not name the node that has failed: %+v", stopped)
 }
 
-// sabotage stops a service of a host whenever it runs, until an alert fires. Prometheus' time passes as fast as the host's.
+// sabotage stops a service of a host whenever it runs, until an alert fires. Prometheus' time passes as fast as the
+// host's.
 func (l lab) sabotage(name string) {
 	l.Helper()
 	services, begun := l.Host(name).Machine().Host().Services, l.fast.Now()
@@ -112,7 +113,8 @@ func (l lab) sabotage(name string) {
 	})
 }
 
-// untilConfiguration lets time pass for hosts and operator until the condition WindowsConfiguration of a Node has a status.
+// untilConfiguration advances the clock of hosts and operator until the condition WindowsConfiguration of a Node
+// has a status.
 func (l lab) untilConfiguration(name string, status corev1.ConditionStatus) {
 	l.Helper()
 	l.until("WindowsConfiguration of "+name+" to be "+string(status), func(ctx context.Context) (bool, error) {

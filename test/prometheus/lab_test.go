@@ -1,6 +1,6 @@
-// Package prometheus has the real Prometheus scrape simulated Windows nodes and the operator, as they run in a cluster:
-// what it scrapes and evaluates comes from the ServiceMonitors and the PrometheusRule that the operator has made, through
-// the prometheus-operator's own generator.
+// Package prometheus has the real Prometheus scrape simulated Windows nodes and the operator as in a cluster. The
+// scrape configuration and the rules come from the ServiceMonitors and the PrometheusRule that the operator has
+// created, through the prometheus-operator's own generator.
 package prometheus
 
 import (
@@ -32,12 +32,12 @@ const (
 	programs   = "../../build"
 	apiAddress = "10.9.255.1"
 	domain     = "lab.example.com"
-	// every is how often Prometheus scrapes and evaluates here, in place of 30 seconds. It is all that differs: each rule
-	// is as the operator has made it.
+	// every is the scrape and evaluation interval here, instead of 30 seconds. All other settings and rules are
+	// unchanged.
 	every = time.Second
 )
 
-// TestMain runs the tests in a network of their own, in which Prometheus reaches nodes by their addresses.
+// TestMain runs the tests in a separate network, where Prometheus reaches nodes by address.
 func TestMain(m *testing.M) {
 	api := netip.MustParseAddr(apiAddress)
 	os.Exit(namespace.RunTests(namespace.Config{
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	}, func() int { return rigtest.Main(m) }))
 }
 
-// monitored are the hosts that are nodes from the start on.
+// monitored lists the hosts that are nodes from the start.
 var monitored = []string{"instance-1", "instance-2"}
 
 // lab is a cluster with a Prometheus, hosts and an operator.
@@ -59,10 +59,10 @@ type lab struct {
 	operator   *rig.Operator
 	operate    func() *rig.Operator
 	mendSigner func()                  // nil: the control plane signs
-	fast       *clocktesting.FakeClock // of hosts and operator; nil: the real one
+	fast       *clocktesting.FakeClock // clock of hosts and operator; nil: the real clock
 }
 
-// start boots a lab, and returns when the hosts that are named are Ready.
+// start boots a lab, and returns when the named hosts are Ready.
 func start(t *testing.T, options rig.Options, listed ...string) lab {
 	t.Helper()
 	options.Network, options.ServiceCA = rig.RealNetwork{}, true
@@ -98,7 +98,7 @@ func start(t *testing.T, options rig.Options, listed ...string) lab {
 	return l
 }
 
-// in returns the lab for a part of the test.
+// in returns the lab for a subtest.
 func (l lab) in(t *testing.T) lab {
 	l.T = t
 	return l
@@ -111,7 +111,7 @@ func (l lab) must(err error) {
 	}
 }
 
-// get asks Prometheus' HTTP API.
+// get queries Prometheus' HTTP API.
 func (l lab) get(ctx context.Context, path string, parameters url.Values, data any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.prometheus.URL+"api/v1/"+path+"?"+parameters.Encode(), nil)
 	if err != nil {
@@ -135,7 +135,7 @@ func (l lab) get(ctx context.Context, path string, parameters url.Values, data a
 	return nil
 }
 
-// until asks again and again, as often as there can be something new.
+// until polls four times per scrape interval until the condition holds.
 func (l lab) until(what string, holds func(context.Context) (bool, error)) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
@@ -160,13 +160,13 @@ func (l lab) until(what string, holds func(context.Context) (bool, error)) {
 	}
 }
 
-// series are the results of a query at one time.
+// series is the result of a query at one time.
 type series []struct {
 	Metric map[string]string
 	Value  [2]any
 }
 
-// with returns how many have a label.
+// with counts the results that have a label.
 func (s series) with(label, value string) (n int) {
 	for _, each := range s {
 		if each.Metric[label] == value {
@@ -182,20 +182,20 @@ func (l lab) query(ctx context.Context, expr string) (series, error) {
 	return data.Result, err
 }
 
-// alert is one that is pending or firing.
+// alert is a pending or firing alert.
 type alert struct {
 	Labels, Annotations map[string]string
 	State               string
 }
 
-// firing returns the alerts that fire.
+// firing returns the firing alerts.
 func (l lab) firing(ctx context.Context) ([]alert, error) {
 	var data struct{ Alerts []alert }
 	err := l.get(ctx, "alerts", nil, &data)
 	return slices.DeleteFunc(data.Alerts, func(a alert) bool { return a.State != "firing" }), err
 }
 
-// forward lets time pass for Prometheus, and for nobody else.
+// forward advances only Prometheus' clock.
 func (l lab) forward(by time.Duration) {
 	l.Helper()
 	if by <= 0 {
@@ -212,7 +212,7 @@ func (l lab) forward(by time.Duration) {
 	}
 }
 
-// forwardTo lets time pass until a moment by Prometheus' clock.
+// forwardTo advances Prometheus' clock to a moment.
 func (l lab) forwardTo(moment time.Time) {
 	l.Helper()
 	now, err := l.query(l.Context(), "vector(time())")

@@ -18,30 +18,30 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// state is one in which somebody must do something.
+// state is a state that requires an administrator's action.
 type state struct {
 	name string
-	// of are the alerts that it sets off.
+	// of lists the alerts that the state triggers.
 	of []string
-	// begin brings it about.
+	// begin causes the state.
 	begin func(l lab) (mend func())
-	// sign is what Prometheus has scraped of it.
+	// sign is a query that shows the state in Prometheus.
 	sign string
-	// quiet is how long no alert fires then, and after lasts the wanted ones do; zero if they do at once.
+	// quiet is the time without alerts, and lasts is the time until the alerts fire; zero if they fire at once.
 	quiet, lasts time.Duration
-	// alerts says for each of them what it must be about.
+	// alerts returns the expected content of each alert.
 	alerts func(l lab) []wanted
-	// window is how long an alert outlasts the state.
+	// window is the time for which an alert outlasts the state.
 	window time.Duration
 }
 
-// wanted is what the labels and the description of an alert name.
+// wanted contains the expected labels and description of an alert.
 type wanted struct {
 	about       map[string]string
 	description string
 }
 
-// setsOffAlerts has the state begin and end, and checks that its alerts do, and no others.
+// setsOffAlerts causes and ends the state, and checks that exactly the alerts of the state fire and end.
 func (s state) setsOffAlerts(l lab) {
 	l.Helper()
 	l.until("no alert", l.alertsAre(nil, nil))
@@ -62,8 +62,8 @@ func (s state) setsOffAlerts(l lab) {
 	l.until("no alert any more", l.alertsAre(nil, nil))
 }
 
-// fires lets the time pass that the state must last. On a busy machine the last scrape before that may have been too
-// slow, and its target was down then: it passes again.
+// fires advances the clock by the time that the state must last. On a busy machine, a slow last scrape may have
+// marked the target as down. In this case, the clock is advanced again.
 func (s state) fires(l lab) {
 	l.Helper()
 	l.forward(s.quiet)
@@ -83,7 +83,7 @@ func (s state) fires(l lab) {
 	l.Fatalf("no alert fires, three times after %s", s.lasts)
 }
 
-// alertsAre reports whether exactly the alerts with these names fire, and are about this.
+// alertsAre returns a function that reports whether exactly the named alerts fire, with the expected content.
 func (l lab) alertsAre(names []string, about []wanted) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		firing, err := l.firing(ctx)
@@ -99,7 +99,7 @@ func (l lab) alertsAre(names []string, about []wanted) func(context.Context) (bo
 	}
 }
 
-// is reports whether the alert has a name, and what each one has.
+// is reports whether the alert has the name and the properties common to all alerts.
 func (a alert) is(name string) bool {
 	return a.Labels["alertname"] == name && a.Labels["severity"] == "warning" && a.Annotations["summary"] != "" &&
 		strings.HasSuffix(a.Annotations["runbook_url"], "#"+strings.ToLower(name))
@@ -114,14 +114,14 @@ func (w wanted) fits(a alert) bool {
 	return strings.Contains(a.Annotations["description"], w.description)
 }
 
-// one returns what the only alert of a state must be about.
+// one returns the expected content of a state's only alert.
 func one(description string, about map[string]string) func(lab) []wanted {
 	return func(lab) []wanted { return []wanted{{about: about, description: description}} }
 }
 
 const minute = time.Minute
 
-// The first of these must come first: the lab begins with such certificates.
+// The first state must stay first, because the lab starts with such certificates.
 var statesOfHosts = []state{
 	{
 		name:  "certificates that the cluster's signer does not renew set off an alert each, which end once it does",
@@ -141,7 +141,7 @@ var statesOfHosts = []state{
 		of:   []string{"WindowsHostKeyChanged"},
 		begin: func(l lab) func() {
 			l.Host("instance-1").Inject(winhost.ChangedHostKey, winhost.Parameters{})
-			// So that the operator connects.
+			// This makes the operator connect.
 			l.annotate(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "instance-1"}}, v1alpha1.AnnotationRebootRequired, "patches")
 			return func() {
 				key, err := l.Host("instance-1").HostKey()
@@ -202,7 +202,7 @@ var statesOfHosts = []state{
 	},
 }
 
-// instance returns the WindowsInstance of a host; nil when there is none.
+// instance returns the WindowsInstance of a host, or nil if it does not exist.
 func (l lab) instance(name string) *v1alpha1.WindowsInstance {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), name)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The plugin is for the machines of administrators, which are not only Linux. A processor makes no difference to it.
+// The plugin is for administrators' machines with various operating systems. The processor architecture makes no
+// difference.
 func TestThePluginIsBuiltForWindows(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "kubectl-windows")
 	goFor(t, "windows", "build", "-trimpath", "-o", program, "./cmd/kubectl-windows")
@@ -16,7 +17,7 @@ func TestThePluginIsBuiltForWindows(t *testing.T) {
 	}
 }
 
-// To compile it would take minutes, since nothing else is for macOS: `make plugins` does.
+// Compiling would take minutes, since nothing else is built for macOS. `make plugins` does that.
 func TestEachPackageOfThePluginHasFilesForMacOS(t *testing.T) {
 	goFor(t, "darwin", "list", "-deps", "./cmd/kubectl-windows")
 }

@@ -1,4 +1,4 @@
-// Package release proves of what a release consists of what takes a build of its own.
+// Package release contains the checks of a release that need a separate build.
 package release
 
 import (
@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Of the real payload the smallest component is built twice, the second time with an empty cache; `make
-// payload-reproducible` does that with all.
+// This test builds the smallest component of the real payload twice, the second time with an empty cache. `make
+// payload-reproducible` builds all components twice.
 func TestTheRealPayloadIsTheSameTwice(t *testing.T) {
 	command := exec.CommandContext(t.Context(), "go", "run", "./hack/payload", "-reproducible",
 		"-components", "kube-log-runner")

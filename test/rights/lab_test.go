@@ -1,5 +1,6 @@
-// Package rights proves that the operator has the rights that it uses, and no others: it lives a life on the lab's
-// control plane with the rights that it ships, and the audit log of the API server tells which of them it needed.
+// Package rights verifies that the operator has exactly the permissions that it uses. The operator runs through its
+// lifecycle on the lab's control plane with its shipped RBAC rules, and the API server's audit log shows the used
+// permissions.
 package rights
 
 import (
@@ -41,20 +42,20 @@ var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Platfor
 	APIIntURL: "https://127.0.0.1", Audit: true})
 
 func TestMain(m *testing.M) {
-	// API servers before Kubernetes 1.34 tell watchers only what is new: there an informer lists first, for which it needs
-	// a right of its own.
+	// API servers before Kubernetes 1.34 report only changes to watchers. With such a server, an informer lists
+	// first and needs a separate permission for it.
 	if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
 		panic(err)
 	}
 	os.Exit(rigtest.Main(m, shared.Stop, files.Remove))
 }
 
-// files are the payload with the real agent in it.
+// files provides the payload with the real agent.
 var files = rigtest.NewPayload(filepath.Join(root, "build", "wicd.exe"), payload.Options{SizePercent: 25})
 
 const limit = rigtest.Patience
 
-// lab is a rig with its test, and an operator that is installed in one of the ways.
+// lab is a rig with a test and an installed operator.
 type lab struct {
 	*testing.T
 	*rig.Rig
@@ -63,14 +64,14 @@ type lab struct {
 	answers *answers
 }
 
-// way is how the operator gets into the cluster.
+// way describes how the operator is installed.
 type way struct {
 	namespace string
-	// bundle is what OLM installs; nil for the manifests in deploy/.
+	// bundle is the bundle that OLM installs; nil for the manifests in deploy/.
 	bundle *olm.Bundle
 }
 
-// installed boots a lab on the control plane and installs the operator with its key, but does not run it.
+// installed boots a lab on the control plane and installs the operator with its key, without running the operator.
 func (w way) installed(t *testing.T) lab {
 	t.Helper()
 	r := rigtest.Boot(t, rig.Options{
@@ -91,7 +92,7 @@ func (w way) installed(t *testing.T) lab {
 	return l
 }
 
-// bundled returns the objects that there are once OLM has installed the bundle.
+// bundled returns the objects that exist once OLM has installed the bundle.
 func (l lab) bundled() []*unstructured.Unstructured {
 	l.Helper()
 	namespace, err := rig.Example("wmco-namespace.yaml")
@@ -103,7 +104,7 @@ func (l lab) bundled() []*unstructured.Unstructured {
 	return append(objects, made...)
 }
 
-// operate starts the operator, as one of several of which one works at a time.
+// operate starts an operator with leader election, so that only one of several operators is active.
 func (l lab) operate(version, metricsAddress string) *rig.Operator {
 	l.Helper()
 	o, err := l.RunOperator(func(c *operator.Config) {
@@ -117,7 +118,7 @@ func (l lab) operate(version, metricsAddress string) *rig.Operator {
 	return o
 }
 
-// must ends the test when something that is not its subject fails.
+// must ends the test when a step outside the subject of the test fails.
 func (l lab) must(err error) {
 	l.Helper()
 	if err != nil {
@@ -125,7 +126,7 @@ func (l lab) must(err error) {
 	}
 }
 
-// inTime runs a wait that must end in time.
+// inTime runs a wait with a time limit.
 func (l lab) inTime(wait func(ctx context.Context) error) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
@@ -133,7 +134,7 @@ func (l lab) inTime(wait func(ctx context.Context) error) {
 	l.must(wait(ctx))
 }
 
-// eventually waits until something holds.
+// eventually waits until a condition holds.
 func (l lab) eventually(what string, holds func(ctx context.Context) (bool, error)) {
 	l.Helper()
 	if err := wait.PollUntilContextTimeout(l.Context(), 50*time.Millisecond, limit, true, holds); err != nil {
@@ -141,14 +142,14 @@ func (l lab) eventually(what string, holds func(ctx context.Context) (bool, erro
 	}
 }
 
-// signers are the signers of certificate requests: the right to approve one is of the signer, which the audit log does
-// not name.
+// signers maps certificate requests to signers: the permission to approve a request depends on the signer, which
+// the audit log does not contain.
 type signers struct {
 	mu        sync.Mutex
 	byRequest map[string]string
 }
 
-// follow notes the requests that come, until the test ends.
+// follow records the certificate requests until the test ends.
 func (s *signers) follow(l lab) {
 	l.Helper()
 	watch, err := l.Client.Watch(l.Context(), &certificatesv1.CertificateSigningRequestList{})
@@ -167,7 +168,7 @@ func (s *signers) follow(l lab) {
 	}()
 }
 
-// approvals are what RBAC was asked besides for each approval among the events.
+// approvals returns the additional RBAC checks for the approvals among the events.
 func (s *signers) approvals(events []audit.Event) []audit.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,13 +185,13 @@ func (s *signers) approvals(events []audit.Event) []audit.Event {
 	return approvals
 }
 
-// answers are the IDs of the requests that operators had an answer to.
+// answers contains the IDs of the requests with a response to an operator.
 type answers struct {
 	mu  sync.Mutex
 	ids map[string]bool
 }
 
-// follow notes the answers to whoever uses a configuration.
+// follow records the responses to the clients of a configuration.
 func (a *answers) follow(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -209,7 +210,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// without returns the answers to requests that are not among the events.
+// without returns the IDs of the recorded responses that are missing in the events.
 func (a *answers) without(events []audit.Event) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -220,8 +221,7 @@ func (a *answers) without(events []audit.Event) []string {
 	return slices.Collect(maps.Keys(missing))
 }
 
-// requests are what the operator has asked of the API server, once it has ended: that it watched is written down at the
-// end of the watch.
+// requests returns the requests of an operator that has ended. Watches are logged when they end.
 func (l lab) requests() []audit.Event {
 	l.Helper()
 	log, user := audit.Open(l.Cluster().AuditLog), audit.ServiceAccount(l.way.namespace, serviceAccount)
@@ -238,7 +238,7 @@ func (l lab) requests() []audit.Event {
 	return own
 }
 
-// makeNamespace makes a namespace, or finds it as another test has left it.
+// makeNamespace creates a namespace if another test has not created it.
 func (l lab) makeNamespace(name string) {
 	l.Helper()
 	err := l.Client.Create(l.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})

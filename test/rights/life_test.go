@@ -32,12 +32,12 @@ const (
 	nextVersion  = "1.1.0-lab"
 )
 
-// live has the operator do all that it does: join and leave, Machines and hosts, pods that do not want to go, a
-// restart, a new version, another key, what an older operator has left behind.
+// live makes the operator perform all its operations: join and removal, Machines and hosts, blocked evictions, a
+// restart, a new version, another key, and cleanup after a legacy operator.
 func (l lab) live() {
 	l.Helper()
 	ctx := l.Context()
-	l.makeNamespace("openshift-cluster-api") // It gets the user data as well.
+	l.makeNamespace("openshift-cluster-api") // The user data is copied there as well.
 	l.must(l.SeedOlderCluster(ctx, ""))
 	older := metav1.ObjectMeta{Namespace: l.way.namespace, Name: "windows-instance-config-daemon"}
 	l.must(client.IgnoreAlreadyExists(l.Client.Create(ctx, &rbacv1.Role{ObjectMeta: older})))
@@ -71,7 +71,7 @@ func (l lab) live() {
 	l.must(l.Client.Delete(ctx,
 		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: workload, Name: "web"}}))
 	l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, "instance-1") })
-	// Its Machines outlive it by as long as it takes to delete them.
+	// The Machines outlive the MachineSet until they are deleted.
 	l.must(l.Client.Delete(ctx, &machinev1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace,
 		Name: machineSet}}))
 	l.must(l.DeleteInstances(ctx))
@@ -89,7 +89,7 @@ func (l lab) allReady() {
 	})
 }
 
-// onNodes waits until there are so many Windows nodes, and each is as wanted.
+// onNodes waits until the number of Windows nodes is count and each meets the condition.
 func (l lab) onNodes(what string, count int, wanted func(*corev1.Node) bool) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
@@ -103,7 +103,7 @@ func (l lab) onNodes(what string, count int, wanted func(*corev1.Node) bool) {
 	})
 }
 
-// nodeOf returns the name of the node that a host has become.
+// nodeOf returns the name of a host's node.
 func (l lab) nodeOf(host string) string {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), host)
@@ -114,7 +114,8 @@ func (l lab) nodeOf(host string) string {
 	return instance.Status.NodeRef.Name
 }
 
-// work runs a pod of a Deployment that its budget lets nobody evict, and one of a DaemonSet, on the node of a host.
+// work runs two pods on the node of a host: a pod of a Deployment with a budget that prevents eviction, and a pod
+// of a DaemonSet.
 func (l lab) work(host string) {
 	l.Helper()
 	node := l.nodeOf(host)
@@ -143,7 +144,7 @@ func (l lab) work(host string) {
 		}},
 	} {
 		l.must(l.Client.Create(l.Context(), object))
-		l.Cleanup(func() { _ = l.Client.Delete(context.Background(), object) }) // the budget is gone by then
+		l.Cleanup(func() { _ = l.Client.Delete(context.Background(), object) }) // the budget no longer exists then
 	}
 	l.eventually("the workload runs", func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
@@ -153,7 +154,7 @@ func (l lab) work(host string) {
 	})
 }
 
-// restartHost asks for a restart of a host, and waits until the operator has done it.
+// restartHost requests a restart of a host, and waits until the operator has performed it.
 func (l lab) restartHost(name string) {
 	l.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: l.nodeOf(name)}}
@@ -167,7 +168,7 @@ func (l lab) restartHost(name string) {
 	l.allReady()
 }
 
-// drainIsRefused waits until the status of an instance names the budget that keeps a pod on its node.
+// drainIsRefused waits until the status of an instance names the budget that prevents an eviction.
 func (l lab) drainIsRefused(name string) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
@@ -180,7 +181,7 @@ func (l lab) drainIsRefused(name string) {
 	})
 }
 
-// olderIsGone waits until nothing of the older operator is left.
+// olderIsGone waits until nothing of the legacy operator is left.
 func (l lab) olderIsGone() {
 	l.Helper()
 	l.eventually("what an older operator has left is gone", func(ctx context.Context) (bool, error) {
@@ -194,8 +195,8 @@ func (l lab) olderIsGone() {
 	})
 }
 
-// scrape reads the operator's metrics as Prometheus does: over HTTPS, with the token of a ServiceAccount that may get
-// them.
+// scrape reads the operator's metrics like Prometheus: over HTTPS, with the token of a ServiceAccount with the
+// permission.
 func (l lab) scrape(address string) {
 	l.Helper()
 	const reader = "metrics-reader"
@@ -218,7 +219,7 @@ func (l lab) scrape(address string) {
 		return err == nil && status == http.StatusOK && strings.Contains(body, "wmco_nodes_outdated") &&
 			strings.Contains(body, "wmco_instance_info{"), nil
 	})
-	for token, want := range map[string]int{"": http.StatusUnauthorized, "made-up": http.StatusInternalServerError} { // the filter's answers
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "made-up": http.StatusInternalServerError} { // responses of the filter
 		stranger := &rest.Config{BearerToken: token}
 		if status, _, err := get(l.Context(), "https://"+address+"/metrics", stranger); err != nil || status != want {
 			l.Errorf("a client with the token %q reads metrics with status %d, error %v", token, status, err)
@@ -232,7 +233,7 @@ func (l lab) scrape(address string) {
 	}
 }
 
-// get reads a page of the operator, whose certificate is its own: nobody's authority has signed it in the lab.
+// get reads a page of the operator, which uses a self-signed certificate in the lab.
 func get(ctx context.Context, url string, as *rest.Config) (int, string, error) {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // self-signed
 	defer transport.CloseIdleConnections()
@@ -252,7 +253,7 @@ func get(ctx context.Context, url string, as *rest.Config) (int, string, error) 
 	return response.StatusCode, string(body), err
 }
 
-// freeAddress returns one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
+// freeAddress returns an unused address. It avoids 127.0.0.1, where all other programs allocate ports.
 func freeAddress(l lab) string {
 	l.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(l.Context(), "tcp", "127.0.77.1:0")

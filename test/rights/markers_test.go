@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/audit"
 )
 
-// marker is a line of the code that asks for rights, from which deploy/rbac/role.yaml is generated.
+// marker is an RBAC marker in the code. deploy/rbac/role.yaml is generated from these markers.
 type marker struct {
 	at     string // file and line
 	values map[string][]string
@@ -55,7 +55,7 @@ func parseMarker(text string) map[string][]string {
 	return values
 }
 
-// gives reports whether the marker asks for the right. All roles of a namespace are in the same one.
+// gives reports whether the marker grants the permission. All namespaced roles are in the same namespace.
 func (m marker) gives(right audit.Right) bool {
 	has := func(field, value string) bool { return slices.Contains(m.values[field], value) }
 	_, named := m.values["resourceNames"]
@@ -65,7 +65,7 @@ func (m marker) gives(right audit.Right) bool {
 		(named && has("resourceNames", right.Name) || !named && right.Name == "")
 }
 
-// markersOf returns the places in the code that ask for a right.
+// markersOf returns the positions of the markers that grant a permission.
 func markersOf(markers []marker, right audit.Right) string {
 	var at []string
 	for _, m := range markers {

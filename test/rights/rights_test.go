@@ -29,8 +29,8 @@ const (
 	newOwner  = "OpenShift asks for it when an owner reference is written (OwnerReferencesPermissionEnforcement)"
 )
 
-// notExercised are the rights that the operator has for what does not happen in these tests, by how they are said, with
-// or without a name, and with the reason. A right that is not here and that nothing used is one too many.
+// notExercised maps the permissions for operations that do not happen in these tests to the reason, with or without
+// an object name. An unused permission that is not listed here is superfluous.
 var notExercised = map[string]string{
 	"patch events.events.k8s.io":                                                    sameEvent,
 	"patch events.events.k8s.io" + ownNamespace:                                     sameEvent,
@@ -45,18 +45,18 @@ var notExercised = map[string]string{
 	"patch nodes/status":                                                            "says that an agent is silent, after 15 minutes: internal/controller/nodecondition",
 }
 
-// excepted tells why a right need not be used; "" if it must.
+// excepted returns the reason why a permission may be unused, or "".
 func excepted(right audit.Right) string {
 	unnamed := right
 	unnamed.Name = ""
 	return cmp.Or(notExercised[right.String()], notExercised[unnamed.String()])
 }
 
-// forbidden are requests that the operator makes although it may not, with the reason.
+// forbidden maps the requests that the operator makes without permission to the reason.
 var forbidden = map[string]string{}
 
-// The operator, installed by OLM and from the manifests, in two namespaces, is refused nothing, and each of its rights
-// is used.
+// The operator is installed by OLM and from the manifests, in two namespaces. No request is refused, and each
+// permission is used.
 func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 	bundle, err := olm.Read(bundleManifests)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 		})
 	}
 	if t.Failed() {
-		return // what was not reached is not unused
+		return // unreached operations prove nothing
 	}
 	markers := readMarkers(t)
 	for _, right := range all {
@@ -114,7 +114,7 @@ func TestEachExceptionIsOfARightThatThereIs(t *testing.T) {
 	}
 }
 
-// refused returns the operator's requests that were forbidden, each kind once.
+// refused returns the operator's forbidden requests, each kind once.
 func refused(requests []audit.Event) []string {
 	var kinds []string
 	for _, request := range requests {
@@ -137,8 +137,8 @@ func refused(requests []audit.Event) []string {
 	return kinds
 }
 
-// shipped returns the rights that deploy/rbac/role.yaml gives an operator in a namespace. hack/bundle tests that the
-// bundle gives the same.
+// shipped returns the permissions that deploy/rbac/role.yaml grants to an operator in a namespace. hack/bundle
+// tests that the bundle grants the same permissions.
 func shipped(t *testing.T, namespace string) []audit.Right {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "deploy", "rbac", "role.yaml"))

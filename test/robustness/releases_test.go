@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// releaseFiles are the operator's releases, which are made when a test first asks for them.
+// releaseFiles contains the operator's releases, which are generated at their first use.
 type releaseFiles struct {
 	once     sync.Once
 	dir      string
@@ -20,7 +20,7 @@ type releaseFiles struct {
 	err      error
 }
 
-// made returns as many releases as the largest shape has.
+// made returns as many releases as the largest shape needs.
 func (f *releaseFiles) made(t *testing.T) []rig.Release {
 	t.Helper()
 	f.once.Do(func() { f.err = f.generate() })
@@ -50,7 +50,7 @@ func (f *releaseFiles) generate() (err error) {
 	return nil
 }
 
-// remove takes them away after all tests.
+// remove deletes the releases after all tests.
 func (f *releaseFiles) remove() int {
 	if f.dir == "" {
 		return 0

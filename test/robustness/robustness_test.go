@@ -1,5 +1,5 @@
-// Package robustness has random administrators and random faults work on the operator, and finds what must not be. See
-// package lab/robustness.
+// Package robustness lets random administrators and random faults act on the operator, and detects violations of
+// its rules. See package lab/robustness.
 package robustness
 
 import (
@@ -22,17 +22,17 @@ var releases = &releaseFiles{}
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, releases.remove)) }
 
-// What `make robustness` sets.
+// Variables set by `make robustness`.
 const (
 	seedsVariable   = "ROBUSTNESS_SEEDS"   // seeds, separated by spaces
-	forVariable     = "ROBUSTNESS_FOR"     // how long new seeds are tried
-	actionsVariable = "ROBUSTNESS_ACTIONS" // a file with a script, in place of seeds
+	forVariable     = "ROBUSTNESS_FOR"     // time limit for new seeds
+	actionsVariable = "ROBUSTNESS_ACTIONS" // a file with a script, instead of seeds
 )
 
-// resultsDirectory is where a failed run leaves its script and the operator's log.
+// resultsDirectory is the directory for the script and the operator's log of a failed run.
 const resultsDirectory = "../../build/robustness"
 
-// Sizes of runs. The small one is part of all tests.
+// Sizes of runs. The small size is part of all tests.
 var (
 	small = robustness.Shape{Hosts: []string{"instance-1", "instance-2", "instance-3"}, Listed: 2, Named: []string{"instance-2"}, Releases: 3, Actions: 8}
 	large = robustness.Shape{Hosts: []string{"instance-1", "instance-2", "instance-3", "instance-4", "master-0"}, Listed: 3,
@@ -40,12 +40,12 @@ var (
 	machines = robustness.Shape{Hosts: []string{"instance-1", "instance-2"}, Listed: 1, Machines: 1, Releases: 3, Actions: 20}
 )
 
-// asked reports whether `make robustness` says what to play.
+// asked reports whether `make robustness` has set seeds, a script or a time limit.
 func asked() bool {
 	return os.Getenv(forVariable)+os.Getenv(seedsVariable)+os.Getenv(actionsVariable) != ""
 }
 
-// TestRandomAdministratorsAndFaults plays a few seeds that are always the same.
+// TestRandomAdministratorsAndFaults plays a few constant seeds.
 func TestRandomAdministratorsAndFaults(t *testing.T) {
 	if asked() {
 		t.Log("TestSearch runs instead")
@@ -60,7 +60,8 @@ func TestRandomAdministratorsAndFaults(t *testing.T) {
 	}
 }
 
-// TestWhatAdministratorsDoEveryDay plays a script without faults. Seeded defects show that the rules bite.
+// TestWhatAdministratorsDoEveryDay plays a script without faults. Seeded defects show that the rules detect
+// violations.
 func TestWhatAdministratorsDoEveryDay(t *testing.T) {
 	t.Parallel()
 	run{"everyday", read(t, "testdata/everyday.actions")}.play(t)
@@ -79,8 +80,8 @@ func read(t *testing.T, path string) robustness.Script {
 	return script
 }
 
-// TestSearch is `make robustness`: given seeds, a given script, or new seeds for a time. The script of a run that fails
-// is shrunk.
+// TestSearch implements `make robustness`: it plays given seeds, a given script, or new seeds until a time limit.
+// The script of a failed run is shrunk.
 func TestSearch(t *testing.T) {
 	if !asked() {
 		t.Log("`make robustness` says what to search")
@@ -108,13 +109,14 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// run is a script with the name that its results have.
+// run is a script with the name of its results.
 type run struct {
 	name   string
 	script robustness.Script
 }
 
-// ofSeed makes the run of a seed. Of three, one has Machines, and one has operators that elect a leader.
+// ofSeed generates the run of a seed. Of three consecutive seeds, one has Machines, and another has operators with
+// leader election.
 func ofSeed(seed uint64) run {
 	if seed%3 == 0 {
 		return run{fmt.Sprintf("machines-seed-%d", seed), robustness.Generate(seed, machines)}
@@ -124,8 +126,8 @@ func ofSeed(seed uint64) run {
 	return run{fmt.Sprintf("large-seed-%d", seed), robustness.Generate(seed, shape)}
 }
 
-// search plays a run, and shrinks its actions when it breaks a rule. What the lab has failed at is not shrunk: it may
-// not happen again.
+// search plays a run, and shrinks the actions if the run breaks a rule. Failures of the lab are not shrunk, because
+// they may not recur.
 func (r run) search(t *testing.T) {
 	t.Helper()
 	t.Run(r.name, func(t *testing.T) {
@@ -153,7 +155,7 @@ func (r run) search(t *testing.T) {
 	})
 }
 
-// play plays a run, and returns what it has found: nothing when the lab has failed.
+// play plays a run, and returns the report, which is empty if the lab has failed.
 func (r run) play(t *testing.T) robustness.Report {
 	t.Helper()
 	report, err := robustness.Run(t.Context(), r.options(t), r.script)
@@ -177,7 +179,7 @@ func (r run) play(t *testing.T) robustness.Report {
 	return report
 }
 
-// save writes what a failed run leaves.
+// save writes the results of a failed run.
 func (r run) save(report robustness.Report) error {
 	if err := os.MkdirAll(resultsDirectory, 0o750); err != nil {
 		return err

@@ -21,13 +21,13 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// dialed are the hosts that an operator has connected to.
+// dialed counts an operator's connections per host.
 type dialed struct {
 	mu    sync.Mutex
 	hosts map[string]int
 }
 
-// watch has an operator's connections to hosts counted.
+// watch counts an operator's connections to hosts.
 func (d *dialed) watch(c *operator.Config) {
 	dial := c.Dial
 	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -48,7 +48,7 @@ func (d *dialed) names() []string {
 	return slices.Sorted(maps.Keys(d.hosts))
 }
 
-// hostile are entries of somebody who wants more than hosts. No such key or value may lead to a connection.
+// hostile contains malicious entries of the list of hosts. No such key or value may lead to a connection.
 var hostile = map[string]string{
 	"127.0.0.1":       "username=Administrator",
 	"localhost":       "username=Administrator",
@@ -78,7 +78,7 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 
 	entries := maps.Clone(hostile)
 	entries[good.Options.Address] = "username=Administrator"
-	entries[strange.Options.Address] = "username=& calc.exe" // Windows allows it, and SSH takes it for what it is: a name
+	entries[strange.Options.Address] = "username=& calc.exe" // valid in Windows, and only a name for SSH
 	l.must(author.Create(t.Context(), listing(l.Namespace(), entries)))
 	l.ready("good")
 	l.says("listed-strangely", "AuthenticationFailed")
@@ -126,7 +126,7 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 	})
 }
 
-// author returns a client of somebody who may write ConfigMaps in the operator's namespace, and nothing else.
+// author returns a client that may only write ConfigMaps in the operator's namespace.
 func (l lab) author() client.Client {
 	l.Helper()
 	object := metav1.ObjectMeta{Namespace: l.Namespace(), Name: "author-of-config-maps"}

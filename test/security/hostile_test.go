@@ -14,10 +14,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// largestStatus is how much of the API server an instance may take, in bytes, whatever its host says.
+// largestStatus is the maximum size of an instance on the API server, in bytes, independent of the host's output.
 const largestStatus = 64 << 10
 
-// babble is what hosts in wrong hands say in place of each line of their agent, and the reason that the operator gives.
+// babble contains malicious replacements for each line of the agent's output on a compromised host, with the reason
+// that the operator reports.
 var babble = map[string]struct {
 	words  func(line []byte) []byte
 	reason string
@@ -43,7 +44,7 @@ func always(words string) func([]byte) []byte {
 	return func([]byte) []byte { return []byte(words) }
 }
 
-// manyFacts are more than any host has.
+// manyFacts returns more facts than any host has.
 func manyFacts() verb.Line {
 	files := map[string]plan.FileFact{}
 	for i := range 100_000 {
@@ -52,7 +53,7 @@ func manyFacts() verb.Line {
 	return verb.Line{Type: verb.TypeResult, Result: &verb.Result{Facts: &plan.Facts{Files: files}}}
 }
 
-// loudFailure has a message that would take over a terminal, and fill the API server.
+// loudFailure returns a message that would manipulate a terminal and fill the API server.
 func loudFailure() []byte {
 	text := "\x1b]0;owned\x07\u202e" + strings.Repeat("<script>", 30_000)
 	return answer(verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.Reason(text),
@@ -67,7 +68,7 @@ func answer(line verb.Line) []byte {
 	return append(encoded, '\n')
 }
 
-// facts keeps to the agent's language, and changes what it tells.
+// facts returns a function that modifies the facts in the agent's output and keeps its format.
 func facts(lie func(*plan.Facts)) func(line []byte) []byte {
 	return func(text []byte) []byte {
 		line, ok := verb.Decode(text)
@@ -99,7 +100,7 @@ func TestHostsThatTalkNonsenseAreContained(t *testing.T) {
 	l.onlySignedFor("honest")
 }
 
-// isBrief checks that the report about a host is short and for people.
+// isBrief checks that the report about a host is short and readable.
 func (l lab) isBrief(name string) {
 	l.Helper()
 	instance := l.instance(name)

@@ -1,6 +1,6 @@
-// Package security attacks the operator end to end, on the real control plane with the rights that deploy/ gives: as a
-// host in wrong hands, as somebody with the certificates of a node, as somebody who may write ConfigMaps.
-// docs/security.md says what it tries.
+// Package security attacks the operator end to end, on the real control plane with the RBAC rules of deploy/. The
+// attackers are a compromised host, a thief of a node's certificates, and a user with write access to ConfigMaps.
+// The attacks are described in docs/security.md.
 package security
 
 import (
@@ -26,7 +26,7 @@ import (
 
 var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true})
 
-// files are a payload of small files: the attacks do not need large ones.
+// files provides a payload of small files, which are sufficient for the attacks.
 var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
@@ -35,19 +35,19 @@ const limit = rigtest.Patience
 
 type reader = client.Reader
 
-// lab is a rig with its test.
+// lab is a rig with a test.
 type lab struct {
 	*testing.T
 	*rig.Rig
 }
 
-// part is a part of a test, in the same lab.
+// part runs a subtest in the same lab.
 func (l lab) part(name string, run func(lab)) {
 	l.Helper()
 	l.Run(name, func(t *testing.T) { run(lab{t, l.Rig}) })
 }
 
-// installed boots a lab with the operator installed, which does not run yet.
+// installed boots a lab with an installed operator that does not run yet.
 func installed(t *testing.T, options rig.Options) lab {
 	t.Helper()
 	options.Cluster, options.PayloadDir = shared.Cluster(t), files.Directory(t)
@@ -56,7 +56,6 @@ func installed(t *testing.T, options rig.Options) lab {
 	return lab{t, r}
 }
 
-// operate starts the operator.
 func (l lab) operate(adjust ...func(*operator.Config)) *rig.Operator {
 	l.Helper()
 	o, err := l.RunOperator(adjust...)
@@ -64,7 +63,7 @@ func (l lab) operate(adjust ...func(*operator.Config)) *rig.Operator {
 	return o
 }
 
-// list writes hosts into windows-instances, all when none is named.
+// list writes hosts into windows-instances, or all hosts when none is named.
 func (l lab) list(names ...string) {
 	l.Helper()
 	l.must(l.ListHosts(l.Context(), names...))
@@ -78,10 +77,10 @@ func (l lab) ready(names ...string) {
 	l.must(l.WaitReady(ctx, names...))
 }
 
-// cleanupContext is for what is done after the test's own context has ended.
+// cleanupContext returns a context for cleanup after the end of the test's context.
 func (l lab) cleanupContext() context.Context { return context.WithoutCancel(l.Context()) }
 
-// must ends the test when something that is not its subject fails.
+// must ends the test when a step outside the subject of the test fails.
 func (l lab) must(err error) {
 	l.Helper()
 	if err != nil {
@@ -89,7 +88,7 @@ func (l lab) must(err error) {
 	}
 }
 
-// eventually waits until the condition holds, which is asked again whenever an object of the watched kind changes.
+// eventually waits until the condition holds, checked after each change of the watched kind.
 func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context,
 	reader reader) (bool, error)) {
 	l.Helper()
@@ -98,7 +97,8 @@ func (l lab) eventually(what string, watched client.Object, condition func(ctx c
 	l.must(l.WaitFor(ctx, what, watched, condition))
 }
 
-// says waits until a condition of the host's instance is not True for one of the reasons, and returns the condition.
+// says waits until a condition of the host's instance is not True for one of the reasons, and returns the
+// condition.
 func (l lab) says(name string, reasons ...string) metav1.Condition {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
@@ -120,7 +120,7 @@ func (l lab) says(name string, reasons ...string) metav1.Condition {
 	return found
 }
 
-// instance returns the instance of a host as it is now.
+// instance returns the current instance of a host.
 func (l lab) instance(name string) *v1alpha1.WindowsInstance {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), name)
@@ -131,7 +131,7 @@ func (l lab) instance(name string) *v1alpha1.WindowsInstance {
 	return instance
 }
 
-// node returns a Node as it is now.
+// node returns the current Node.
 func (l lab) node(name string) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
@@ -139,7 +139,7 @@ func (l lab) node(name string) *corev1.Node {
 	return node
 }
 
-// eventSeen checks that an event with the reason comes whose note has the text.
+// eventSeen waits for an event with the reason and with the text in its note.
 func (l lab) eventSeen(reason, text string) {
 	l.Helper()
 	l.eventually("an event "+reason+" with "+text, &eventsv1.Event{},

@@ -13,15 +13,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/canary"
 )
 
-// logbook takes a log that is written from everywhere.
+// logbook collects log output from concurrent writers.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// everything has an operator log all that there is to be logged, to the book.
+// everything configures an operator to log to the book at the maximum verbosity.
 func (b *logbook) everything(c *operator.Config) {
-	const level = 10 // no library goes beyond
+	const level = 10 // no library uses a higher level
 	c.Debug = true
 	c.Logger = funcr.New(func(prefix, arguments string) {
 		b.mu.Lock()
@@ -36,7 +36,7 @@ func (b *logbook) all() []byte {
 	return bytes.Clone(b.text.Bytes())
 }
 
-// secrets are the keys that the operator and the nodes have.
+// secrets contains the keys of the operator and the nodes.
 type secrets struct{ canary.Secrets }
 
 func (l lab) keys(hosts ...string) secrets {
@@ -59,7 +59,7 @@ func (s secrets) expectNone(t testing.TB, where string, text []byte) {
 	}
 }
 
-// expectNoneInCluster looks at every object of the API and at the audit log.
+// expectNoneInCluster checks every object of the API and the audit log.
 func (l lab) expectNoneInCluster(s secrets) {
 	l.Helper()
 	objects, err := s.InCluster(l.Context(), l.Config)

@@ -30,7 +30,7 @@ func TestNothingOfFiftyLinuxNodesIsTouched(t *testing.T) {
 	l.list()
 	l.ready()
 
-	// The Windows nodes renew their serving certificates. What came before these requests was seen before them.
+	// The Windows nodes renew their serving certificates. The operator has already seen the earlier requests then.
 	for _, h := range l.Hosts() {
 		name := h.Options.Name
 		l.ask(l.as("system:node:"+name, "system:nodes"), "renewal-of-"+name, certificatesv1.KubeletServingSignerName,
@@ -63,7 +63,8 @@ func TestNothingOfFiftyLinuxNodesIsTouched(t *testing.T) {
 	})
 }
 
-// withLinuxNodes waits for the Linux nodes, and has them go with the test: other tests share the control plane.
+// withLinuxNodes waits for the Linux nodes and deletes them after the test, because other tests share the control
+// plane.
 func (l lab) withLinuxNodes(count int) {
 	l.Helper()
 	l.Cleanup(func() {
@@ -86,8 +87,8 @@ func (l lab) withLinuxNodes(count int) {
 		})
 }
 
-// linuxRequests makes the requests of Linux nodes that join and renew, and some odd ones, and returns their names and
-// resource versions.
+// linuxRequests creates the requests of Linux nodes that join and renew, and some unusual requests. It returns
+// their names and resource versions.
 func (l lab) linuxRequests() map[string]string {
 	l.Helper()
 	made := map[string]string{}
@@ -113,7 +114,7 @@ func (l lab) linuxRequests() map[string]string {
 	return made
 }
 
-// linuxRequestsAreLeft checks that nobody has decided on the requests or changed them.
+// linuxRequestsAreLeft checks that the requests were neither decided on nor changed.
 func (l lab) linuxRequestsAreLeft(made map[string]string) {
 	l.Helper()
 	present := l.requests()

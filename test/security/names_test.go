@@ -28,7 +28,7 @@ func TestStoryAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
 	l.withLinuxNodes(1)
 	l.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "linux-worker",
 		Labels: map[string]string{corev1.LabelOSStable: "linux"}}})
-	l.machine("winworker-x2k4f") // it is being made, and its addresses are not known yet
+	l.machine("winworker-x2k4f") // being created, without addresses yet
 	l.machine("named-by-its-cloud", corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "winworker-b8d7n"})
 	before := []*corev1.Node{l.node("master-0"), l.node("linux-worker")}
 	l.operate()
@@ -64,10 +64,10 @@ func TestStoryAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
 	l.ready("honest")
 }
 
-// The name was free when it was granted.
+// The name was unused when it was granted.
 func TestANameThatALinuxNodeHasTakenSinceIsNotSignedFor(t *testing.T) {
 	l := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "linux-worker"}}})
-	// The host asks for something that is not its own at first, and so comes as far as to have the name.
+	// The host first requests a foreign identity, and so gets only as far as the name.
 	honest := l.Lie(l.Host("linux-worker"), replaceRequest(subject{user: "nobody"}.request(t)))
 	l.operate()
 	l.list()
@@ -97,7 +97,7 @@ func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
 	l.ready()
 	h := l.Host("instance-1")
 	l.Lie(h, func(facts *plan.Facts) { facts.System.HostName = "MASTER-0" })
-	for _, service := range []string{nodespec.ServiceAgent, nodespec.ServiceKubelet} { // the agent's would start the kubelet's again
+	for _, service := range []string{nodespec.ServiceAgent, nodespec.ServiceKubelet} { // the agent's service would restart the kubelet's
 		l.must(h.Machine().Host().Services.Stop(t.Context(), service))
 	}
 	l.silentForAnHour("instance-1")
@@ -117,7 +117,7 @@ func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
 	})
 }
 
-// Each host hands out a request for somebody else over its own, pinned connection.
+// Each host returns a request for another identity over its own, pinned connection.
 func TestAHostThatAsksForAnotherIdentityOverItsConnectionGetsNothing(t *testing.T) {
 	cases := map[string]subject{
 		"for-a-linux-node":   ofNode("master-0"),
@@ -152,8 +152,7 @@ func TestAHostThatAsksForAnotherIdentityOverItsConnectionGetsNothing(t *testing.
 	})
 }
 
-// replaceRequest returns the lie of a host that hands out another certificate request for its kubelet than its agent
-// has made.
+// replaceRequest returns the lie of a host that replaces the kubelet's certificate request from the agent.
 func replaceRequest(request []byte) func(*plan.Facts) {
 	return func(facts *plan.Facts) {
 		if block, _ := pem.Decode([]byte(facts.Identity.Request)); block != nil {
@@ -162,7 +161,7 @@ func replaceRequest(request []byte) func(*plan.Facts) {
 	}
 }
 
-// create makes an object that goes with the test.
+// create creates an object that is deleted after the test.
 func (l lab) create(object client.Object) {
 	l.Helper()
 	l.must(l.Client.Create(l.Context(), object))
@@ -173,7 +172,7 @@ func (l lab) create(object client.Object) {
 	})
 }
 
-// machine makes a Machine with these addresses.
+// machine creates a Machine with these addresses.
 func (l lab) machine(name string, addresses ...corev1.NodeAddress) {
 	l.Helper()
 	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
@@ -182,8 +181,8 @@ func (l lab) machine(name string, addresses ...corev1.NodeAddress) {
 	l.must(l.Client.Status().Update(l.Context(), machine))
 }
 
-// silentForAnHour reports a node whose kubelet has said nothing for longer than the operator waits, as the node
-// lifecycle controller does.
+// silentForAnHour reports that the kubelet of a node has been silent for an hour, longer than the operator waits.
+// It sets the Ready condition to Unknown, as the node lifecycle controller does.
 func (l lab) silentForAnHour(name string) {
 	l.Helper()
 	node := l.node(name)

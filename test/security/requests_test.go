@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// subject is what a certificate request asks for.
+// subject is the content of a certificate request.
 type subject struct {
 	user      string
 	groups    []string
@@ -25,7 +25,7 @@ type subject struct {
 	addresses []string
 }
 
-// ofNode is what the kubelet of a node is.
+// ofNode returns the subject of a node's kubelet.
 func ofNode(name string) subject {
 	return subject{user: "system:node:" + name, groups: []string{"system:nodes"}}
 }
@@ -35,7 +35,7 @@ func (s subject) serving(names []string, addresses ...string) subject {
 	return s
 }
 
-// request makes a certificate request in PEM form, with a new key.
+// request creates a certificate request in PEM form, with a new key.
 func (s subject) request(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -53,14 +53,14 @@ func (s subject) request(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// as returns a configuration of somebody else. It leaves the authentication out, and nothing behind it.
+// as returns a configuration that impersonates a user. This skips only the authentication.
 func (l lab) as(user string, groups ...string) *rest.Config {
 	config := rest.CopyConfig(l.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	return config
 }
 
-// ask makes a CertificateSigningRequest, and returns its resource version.
+// ask creates a CertificateSigningRequest, and returns the resource version.
 func (l lab) ask(who *rest.Config, name, signer string, s subject) string {
 	l.Helper()
 	made, err := l.try(who, name, signer, s)
@@ -68,7 +68,7 @@ func (l lab) ask(who *rest.Config, name, signer string, s subject) string {
 	return made.ResourceVersion
 }
 
-// try is ask for what the API server itself may refuse.
+// try is like ask, for requests that the API server may refuse.
 func (l lab) try(who *rest.Config, name, signer string, s subject) (*certificatesv1.CertificateSigningRequest, error) {
 	purpose := certificatesv1.UsageClientAuth
 	if signer == certificatesv1.KubeletServingSignerName {
@@ -98,8 +98,7 @@ func (l lab) requests() map[string]certificatesv1.CertificateSigningRequest {
 	return requests
 }
 
-// onlySignedFor checks that nobody asks in the name of the operator for users other than those of these nodes, and that
-// nobody got a certificate for another.
+// onlySignedFor checks that all certificate requests are for users of these nodes.
 func (l lab) onlySignedFor(nodes ...string) {
 	l.Helper()
 	var users []string

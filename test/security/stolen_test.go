@@ -24,7 +24,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// thief is somebody who has taken the key and the certificate of a node's service from its host.
+// thief is an attacker with the stolen key and certificate of a service of a node.
 type thief struct {
 	lab
 	client    client.Client
@@ -32,7 +32,7 @@ type thief struct {
 	config    *rest.Config
 }
 
-// steal takes the identity of a service from the disk of a host.
+// steal reads the identity of a service from the disk of a host.
 func (l lab) steal(host, service string) thief {
 	l.Helper()
 	lines := nodespec.IdentityTable()
@@ -55,7 +55,7 @@ func (l lab) steal(host, service string) thief {
 	return t
 }
 
-// is checks who the API server takes the thief for.
+// is checks the user that the API server recognizes.
 func (t thief) is(user string) {
 	t.Helper()
 	review, err := t.clientset.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
@@ -66,7 +66,7 @@ func (t thief) is(user string) {
 	}
 }
 
-// attempts are what anybody would try, by what it is.
+// attempts performs typical attacks, and returns their errors.
 func (t thief) attempts() map[string]error {
 	ctx, namespace := t.Context(), t.Namespace()
 	secret := func(namespace, name string) error { return t.client.Get(ctx, key(namespace, name), &corev1.Secret{}) }
@@ -111,7 +111,7 @@ func (t thief) get(path string) error {
 	return t.clientset.CoreV1().RESTClient().Get().AbsPath(path).Do(t.Context()).Error()
 }
 
-// fails checks that none of the attempts has had success, and that each was one that could have.
+// fails checks that each of the attempts was forbidden.
 func (t thief) fails(attempts map[string]error) {
 	t.Helper()
 	for what, err := range attempts {
@@ -125,7 +125,7 @@ func key(namespace, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-// condition is what an agent writes into the status of its Node.
+// condition returns the patch that an agent applies to the status of its Node.
 func condition(status corev1.ConditionStatus) client.Patch {
 	return client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil,
 		`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Stolen","message":"all is lost"}]}}`,
@@ -171,7 +171,7 @@ func (l lab) stolenKubelet() {
 	})
 	l.part("gets a serving certificate for nobody else", func(l lab) {
 		own, other := l.Host("instance-1").Options.Address, l.Host("instance-2").Options.Address
-		told := ofNode("instance-1").serving([]string{"instance-1", "instance-2"}, own) // by an event; of many there are no more
+		told := ofNode("instance-1").serving([]string{"instance-1", "instance-2"}, own) // reported by an event; their number is limited
 		l.ask(t.config, "stolen-another-nodes-name", certificatesv1.KubeletServingSignerName, told)
 		l.eventSeen("ServingCertificateRefused", "stolen-another-nodes-name")
 		for name, s := range map[string]subject{
@@ -187,7 +187,7 @@ func (l lab) stolenKubelet() {
 				names: []string{"instance-1"}},
 			"a-name-with-another-dot": ofNode("instance-1").serving([]string{"instance-1."}, own),
 		} {
-			// Of some the API server keeps nodes by itself.
+			// The API server itself forbids some of these requests to nodes.
 			if _, err := l.try(t.config, "stolen-"+name, certificatesv1.KubeletServingSignerName, s); err != nil &&
 				!apierrors.IsForbidden(err) {
 				l.Error(err)
@@ -199,7 +199,7 @@ func (l lab) stolenKubelet() {
 		}
 		l.ask(t.config, "stolen-for-itself", certificatesv1.KubeletServingSignerName,
 			ofNode("instance-1").serving([]string{"instance-1"}, own))
-		l.signed("stolen-for-itself") // what came before it was seen before it
+		l.signed("stolen-for-itself") // the operator has already seen the earlier requests
 		for name, request := range l.requests() {
 			if strings.HasPrefix(name, "stolen-") && name != "stolen-for-itself" &&
 				(approved(request) || len(request.Status.Certificate) > 0) {
@@ -215,7 +215,7 @@ func approved(request certificatesv1.CertificateSigningRequest) bool {
 	})
 }
 
-// A host tells its own addresses. R-132
+// A host reports its addresses itself. R-132
 func TestAHostThatSaysItHasTheAddressesOfOthersGetsNoCertificateForThem(t *testing.T) {
 	l := installed(t, rig.Options{LinuxNodes: 1, Hosts: []rig.HostOptions{{Name: "liar"}, {Name: "victim"}}})
 	l.withLinuxNodes(1)

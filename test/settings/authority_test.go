@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// pair is a certificate authority that is its own server.
+// pair is a certificate authority that is also a server.
 type pair struct{ pem, key, fingerprint string }
 
 func authority(t *testing.T, name string) pair {

@@ -20,14 +20,14 @@ const (
 	overlayNetwork = "OVNKubernetesHybridOverlayNetwork"
 )
 
-// hasNetwork reports whether the pods' network is there.
+// hasNetwork reports whether the pod network exists.
 func hasNetwork(h *rig.Host) bool {
 	return slices.ContainsFunc(h.Machine().Snapshot().Networks, func(n host.HNSNetwork) bool {
 		return n.Name == overlayNetwork
 	})
 }
 
-// reboot takes a host down as a power failure does, and lets it come up again. Its Node must notice.
+// reboot restarts a host as after a power failure, and waits until the Node reports the restart.
 func (l lab) reboot(h *rig.Host) {
 	l.Helper()
 	boot := h.Machine().BootID()
@@ -60,7 +60,7 @@ func TestNoPodStartsAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 		return nil
 	})
 	defer remove()
-	l.reboot(h) // The network does not outlive it.
+	l.reboot(h) // The network does not survive a restart.
 	if early.Load() {
 		t.Error("the kubelet was started while the plugin was configured and the network was not there")
 	}
@@ -75,7 +75,7 @@ func TestNoPodStartsAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 	l.silent()
 }
 
-// inOrder checks that entries of the journal, by what they begin with, follow each other.
+// inOrder checks that the journal has entries with the expected prefixes in this order.
 func (l lab) inOrder(h *rig.Host, mark int, wanted ...string) bool {
 	l.Helper()
 	entries := journal(h, mark)
@@ -90,7 +90,7 @@ func (l lab) inOrder(h *rig.Host, mark int, wanted ...string) bool {
 	return true
 }
 
-// journal is what happened on a host since the mark, a line for each entry.
+// journal returns the entries of a host's journal since the mark, one per line.
 func journal(h *rig.Host, mark int) (lines []string) {
 	for _, e := range h.Machine().Journal().Entries(nil)[mark:] {
 		lines = append(lines, string(e.Kind)+" "+e.Detail)

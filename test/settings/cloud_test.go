@@ -43,7 +43,7 @@ func onCloud(t *testing.T, platform string, options rig.Options, prepare ...func
 	return l, l.MachineHost(names[0])
 }
 
-// routed waits until a host reaches the metadata service, past the adapter that the pods' network has taken.
+// routed waits until a host reaches the metadata service in spite of the adapter of the pod network.
 func (l lab) routed(h *rig.Host) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
@@ -79,8 +79,7 @@ func TestNodesAreNamedByTheirCloudAndReachItsMetadata(t *testing.T) {
 	}
 }
 
-// leavesAlone checks that the status of a host without an answer from the metadata service says so, and the host is
-// left as it is.
+// leavesAlone checks that a host without a response from the metadata service is reported and not changed.
 func (l lab) leavesAlone() {
 	l.Helper()
 	h, err := l.AddHost(l.Context(), rig.HostOptions{NoMetadata: true})
@@ -92,7 +91,7 @@ func (l lab) leavesAlone() {
 			return i != nil && i.Status.Summary == v1alpha1.ReasonCloudNameUnknown
 		})
 	})
-	// The agent that has asked lies in its folder, and where it has landed.
+	// The agent for the query is stored in its directory and in the upload directory.
 	if got := changes(before, look(h)); !slices.Equal(got, []string{`folder C:\ProgramData\ssh\wicd: added`,
 		`folder C:\k: added`, `folder C:\k\wicd: added`}) {
 		l.Errorf("the host was changed: %s", got)

@@ -15,21 +15,21 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// setting is one that is set and taken back.
+// setting is a cluster setting that is set and unset.
 type setting struct {
 	set, unset func(ctx context.Context) error
-	// changes are all that is different on each host while it is set, as changes tells them, sorted.
+	// changes lists all differences on each host while the setting is set, in the format of changes, sorted.
 	changes []string
-	// restarts are the services that are started for it, on each host, in each direction, sorted.
+	// restarts lists the services that are restarted on each host, in each direction, sorted.
 	restarts []string
-	// disturbs is true when pods are: nodes are drained one after the other. Otherwise it happens at once, and no pod
-	// notices.
+	// disturbs is true if the change disrupts pods. Then nodes are drained one after the other. Otherwise all hosts
+	// change at once, without effect on pods.
 	disturbs bool
-	// looks may look at a host while it is set.
+	// looks inspects a host while the setting is set. It may be nil.
 	looks func(t *testing.T, h *rig.Host)
 }
 
-// follows sets a setting and takes it back, and sees that every host does what is planned, and nothing else.
+// follows sets and unsets a setting, and checks that every host makes exactly the planned changes.
 func (l lab) follows(s setting) {
 	l.Helper()
 	before := l.looks()
@@ -43,8 +43,7 @@ func (l lab) follows(s setting) {
 	l.goes("taken back", s, s.unset, before, nil)
 }
 
-// goes does one way of a setting, and waits until all hosts have followed: until they differ from before in what is
-// wanted.
+// goes applies one direction of a setting, and waits until all hosts have the expected differences.
 func (l lab) goes(way string, s setting, do func(context.Context) error,
 	before map[string]fake.Snapshot, wanted []string) {
 	l.Helper()
@@ -72,7 +71,7 @@ func (l lab) goes(way string, s setting, do func(context.Context) error,
 	}
 }
 
-// judge compares what was seen of nodes and pods with what may be.
+// judge compares the observed disruptions of nodes and pods with the permitted ones.
 func (l lab) judge(way string, s setting, report rig.AvailabilityReport, moved int) {
 	l.Helper()
 	disturbed, atOnce := 0, 0
@@ -96,7 +95,7 @@ func (l lab) judge(way string, s setting, report rig.AvailabilityReport, moved i
 	l.Logf("%s:\n%s", way, strings.Join(report.Timeline, "\n"))
 }
 
-// arrives waits until all hosts differ from before in what is wanted, and are done.
+// arrives waits until all hosts have the expected differences, and are done.
 func (l lab) arrives(way string, before map[string]fake.Snapshot, wanted, digests []string) {
 	l.Helper()
 	told := ""
@@ -124,7 +123,7 @@ func (l lab) arrives(way string, before map[string]fake.Snapshot, wanted, digest
 	l.undisturbed()
 }
 
-// done reports whether all instances are up to date with a specification that is as wanted, and Ready.
+// done reports whether all instances are Ready and up to date with the desired specification.
 func (l lab) done(ctx context.Context, reader client.Reader, arrived func(digest string) bool,
 	except ...string) (bool, error) {
 	var list v1alpha1.WindowsInstanceList
@@ -144,7 +143,7 @@ func (l lab) done(ctx context.Context, reader client.Reader, arrived func(digest
 	return len(list.Items) == len(l.Hosts()), nil
 }
 
-// undisturbed waits until nothing is disturbed any more.
+// undisturbed waits until no node is disrupted any more.
 func (l lab) undisturbed() {
 	l.Helper()
 	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
@@ -156,7 +155,7 @@ func (l lab) undisturbed() {
 		})
 }
 
-// digests returns the digests of the specifications that the hosts were brought to, sorted.
+// digests returns the digests of the hosts' current specifications, sorted.
 func (l lab) digests() (all []string) {
 	l.Helper()
 	l.eventually("all hosts to be up to date", &v1alpha1.WindowsInstance{},
@@ -168,7 +167,8 @@ func (l lab) digests() (all []string) {
 	return all
 }
 
-// startedServices returns the services that were started on a host since the mark in its journal, in order, each once.
+// startedServices returns the services that were started on a host since the mark in its journal, in order and
+// without duplicates.
 func startedServices(h *rig.Host, mark int) (names []string) {
 	for _, e := range h.Machine().Journal().Entries(nil)[mark:] {
 		name, runs := strings.CutSuffix(e.Detail, " runs")
@@ -180,7 +180,7 @@ func startedServices(h *rig.Host, mark int) (names []string) {
 	return names
 }
 
-// until changes a setting and waits until all hosts have another specification, and are done.
+// until changes a setting and waits until all hosts have a new specification and are done.
 func (l lab) until(what string, do func(context.Context) error) {
 	l.Helper()
 	digests := l.digests()

@@ -23,17 +23,18 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// credential is a secret of the cluster, by the texts that it is known by.
+// credential is a secret of the cluster, identified by texts.
 type credential struct {
 	texts []string
-	// in are the files of a host in which it must be, besides the agent's NodeSpec; none for what is to be on no host.
+	// in lists the files of a host that must contain the credential, besides the agent's NodeSpec; none for a
+	// credential that no host may have.
 	in []string
 }
 
-// hostFile is a file as the test looks at it.
+// hostFile is a file with the properties that the test checks.
 type hostFile struct {
 	content string
-	private bool // nobody but SYSTEM and administrators may read it
+	private bool // only SYSTEM and administrators may read it
 }
 
 // filesOf returns all files of a host.
@@ -53,7 +54,7 @@ func filesOf(t *testing.T, h *rig.Host) map[string]hostFile {
 	return files
 }
 
-// keyFolders are where private keys belong: those of the node, and the SSH server's own.
+// keyFolders lists the directories for private keys of the node and of the SSH server.
 var keyFolders = []string{
 	`C:\ProgramData\ssh\ssh_host_ed25519_key`,
 	`C:\var\lib\kubelet\pki`, `C:\k\cloud-node-manager\pki`, `C:\k\hybrid-overlay-node\pki`, `C:\k\agent\pki`,
@@ -66,7 +67,7 @@ var (
 	bootstrapToken = regexp.MustCompile(`(?m)(^|[\s"'=:])[a-z0-9]{6}\.[a-z0-9]{16}($|[\s"',])`)
 )
 
-// faults are what is wrong with the files of a host, sorted.
+// faults returns the faults in the files of a host, sorted.
 func faults(files map[string]hostFile, credentials map[string]credential) (told []string) {
 	add := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	for path, file := range files {
@@ -101,7 +102,7 @@ func faults(files map[string]hostFile, credentials map[string]credential) (told 
 	return told
 }
 
-// kubeconfigFaults are what is wrong with a file that says how to reach the API server; none for any other.
+// kubeconfigFaults returns the faults in a kubeconfig, none for any other file.
 func kubeconfigFaults(path string, file hostFile, files map[string]hostFile) (told []string) {
 	config, is := kubeconfig(file.content)
 	if !is {
@@ -118,7 +119,7 @@ func kubeconfigFaults(path string, file hostFile, files map[string]hostFile) (to
 		if len(user.ClientKeyData) > 0 || len(user.ClientCertificateData) > 0 {
 			told = append(told, fmt.Sprintf("%s: user %s has its credentials in the file", path, name))
 		}
-		// What is named may be a link to the present one.
+		// The named file may be a link to the current certificate.
 		folder := user.ClientKey[:max(0, strings.LastIndexByte(user.ClientKey, '\\'))]
 		if !slices.ContainsFunc(keyFolders, func(known string) bool { return nodespec.Within(folder, known) }) {
 			told = append(told, fmt.Sprintf("%s: the key of user %s is %q", path, name, user.ClientKey))
@@ -136,7 +137,7 @@ func kubeconfig(text string) (*clientcmdapi.Config, bool) {
 	return config, err == nil && len(config.AuthInfos) > 0
 }
 
-// keyTexts returns those that a private key is known by.
+// keyTexts returns the texts that identify a private key.
 func keyTexts(key []byte) []string {
 	kept := canary.Secrets{}
 	kept.AddKey("key", key)
@@ -149,7 +150,8 @@ const (
 	exporterKey     = `C:\k\tls\certs\tls.key`
 )
 
-// secretive sets everything in a cluster that has a secret in it, and returns the secrets.
+// secretive returns a function that configures every cluster setting with a secret. The secrets are added to
+// credentials.
 func secretive(t *testing.T, credentials map[string]credential) func(context.Context, *rig.Rig) error {
 	auth := func(password string) string { return base64.StdEncoding.EncodeToString([]byte("user:" + password)) }
 	registry, mirror, telemetry := auth("registry-canary"), auth("mirror-canary"), auth("telemetry-canary")
@@ -192,7 +194,7 @@ func secretive(t *testing.T, credentials map[string]credential) func(context.Con
 	}
 }
 
-// Rule 8, and no credential of the cluster is on a host: every file is looked at.
+// This covers rule 8, and checks in every file that no host has a credential of the cluster.
 func TestFilesOnHosts(t *testing.T) {
 	credentials := map[string]credential{}
 	l, machine := onCloud(t, "Azure", rig.Options{Hosts: rig.Hosts(1)}, secretive(t, credentials))
@@ -203,7 +205,7 @@ func TestFilesOnHosts(t *testing.T) {
 				t.Error(fault)
 			}
 			for path, file := range files {
-				// Where a service's environment has it, only the registry of Windows does.
+				// The environment of services is stored only in the registry of Windows.
 				if strings.Contains(file.content, "proxy-canary") &&
 					(path != nodespec.SpecPath && path != nodespec.FallbackPath || !file.private) {
 					t.Errorf("%s holds the proxy's password", path)
@@ -223,7 +225,7 @@ func TestFilesOnHosts(t *testing.T) {
 					keys++
 				}
 			}
-			// The kubelet's two keys, hybrid-overlay-node's, cloud-node-manager's, the agent's and the exporter's.
+			// Keys of the kubelet (two), hybrid-overlay-node, cloud-node-manager, the agent and the exporter.
 			if kubeconfigs < 2 || keys < 5 {
 				t.Errorf("there are %d files for the API server and %d keys", kubeconfigs, keys)
 			}
@@ -241,7 +243,7 @@ func TestFilesOnHosts(t *testing.T) {
 	})
 }
 
-// noticed puts what must not be there among the files of a host, one after the other, and sees that it is found.
+// noticed adds forbidden content to the files of a host, one file after the other, and checks that it is detected.
 func noticed(t *testing.T, files map[string]hostFile, credentials map[string]credential) {
 	const open = `C:\Users\Public\notes.txt`
 	before := len(faults(files, credentials))

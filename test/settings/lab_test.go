@@ -1,6 +1,6 @@
-// Package settings proves end to end that Windows nodes follow the settings of their cluster: each is changed as an
-// administrator does, and what becomes of it on every host is compared with what should. It runs on the real control
-// plane with the rights that deploy/ gives; Windows hosts are simulated, and workloads run in name.
+// Package settings verifies end to end that Windows nodes follow the settings of their cluster. Each setting is
+// changed as an administrator does, and the result on every host is compared with the expected result. The tests
+// run on the real control plane with the RBAC rules of deploy/. Windows hosts and workloads are simulated.
 package settings
 
 import (
@@ -25,8 +25,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// controlPlanes are started when a test first asks for them: one without a cloud, on which most tests are, and those of
-// clouds.
+// controlPlanes holds the control planes, each started at its first use: one without a cloud for most tests, and
+// one per cloud.
 var controlPlanes = map[string]*clustertest.Shared{}
 
 func init() {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(rigtest.Main(m, takeAway...))
 }
 
-// closeCommon ends the lab that tests share.
+// closeCommon ends the shared lab.
 func closeCommon() int {
 	if common.rig == nil {
 		return 0
@@ -61,23 +61,23 @@ var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
 
 const limit = rigtest.Patience
 
-// hosts is how many there are in the lab that most tests share.
+// hosts is the number of hosts in the shared lab.
 const hosts = 3
 
-// lab is a rig with its test.
+// lab is a rig with a test.
 type lab struct {
 	*testing.T
 	*rig.Rig
 }
 
-// common is the lab that most tests share. They come one after the other.
+// common is the lab that most tests share, one after the other.
 var common struct {
 	once sync.Once
 	rig  *rig.Rig
 	err  error
 }
 
-// shared returns the lab that most tests share: hosts that are Ready nodes.
+// shared returns the shared lab, where all hosts are Ready nodes.
 func shared(t *testing.T) lab {
 	t.Helper()
 	options := rig.Options{Cluster: controlPlanes["None"].Cluster(t), PayloadDir: files.Directory(t),
@@ -96,8 +96,7 @@ func shared(t *testing.T) lab {
 	return l
 }
 
-// begin boots a lab with an operator that has made all hosts Ready. What is to be so before the operator runs is
-// prepared.
+// begin boots a lab with an operator that has made all hosts Ready. The prepare functions run before the operator.
 func begin(ctx context.Context, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig,
 	error) {
 	options.Log = ctrl.Log
@@ -130,8 +129,8 @@ func begin(ctx context.Context, options rig.Options, prepare ...func(context.Con
 	return r, nil
 }
 
-// awaitServing waits until the kubelet of each host has its serving certificate, which may come after the node is
-// Ready: what is compared later must not contain it as news.
+// awaitServing waits until the kubelet of each host has its serving certificate, possibly after the node is Ready.
+// Later comparisons must not report the certificate as a change.
 func awaitServing(ctx context.Context, r *rig.Rig) error {
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
 		return !slices.ContainsFunc(r.Hosts(), func(h *rig.Host) bool {
@@ -143,7 +142,7 @@ func awaitServing(ctx context.Context, r *rig.Rig) error {
 
 const servingCertificate = `C:\var\lib\kubelet\pki\kubelet-server-current.pem`
 
-// must ends the test when something that is not its subject fails.
+// must ends the test when a step outside the subject of the test fails.
 func (l lab) must(err error) {
 	l.Helper()
 	if err != nil {
@@ -151,7 +150,7 @@ func (l lab) must(err error) {
 	}
 }
 
-// within runs a wait that must end in time.
+// within runs a wait with a time limit.
 func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
@@ -159,14 +158,14 @@ func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
 	l.must(wait(ctx))
 }
 
-// eventually waits until the condition holds, which is asked again whenever an object of the watched kind changes.
+// eventually waits until the condition holds, checked after each change of the watched kind.
 func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context,
 	reader client.Reader) (bool, error)) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error { return l.WaitFor(ctx, what, watched, condition) })
 }
 
-// nodeOf returns the Node of a host as it is now.
+// nodeOf returns the current Node of a host.
 func (l lab) nodeOf(h *rig.Host) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
@@ -174,7 +173,7 @@ func (l lab) nodeOf(h *rig.Host) *corev1.Node {
 	return node
 }
 
-// explain logs how far everything is, when the test has failed.
+// explain logs the state of the lab if the test has failed.
 func (l lab) explain() {
 	if l.Failed() {
 		rigtest.Explain(l.T, l.Rig)

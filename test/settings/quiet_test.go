@@ -6,11 +6,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// quietTime is how long nothing may happen for a cluster to be silent.
+// quietTime is the minimum time without activity for a cluster to count as silent.
 const quietTime = 1200 * time.Millisecond
 
-// silent waits until there is a time in which the operator asks the API server for nothing but its leases, and no host
-// is contacted.
+// silent waits for a period in which the operator requests only its leases from the API server, and connects to no
+// host.
 func (l lab) silent() {
 	l.Helper()
 	rigtest.Silent(l.T, l.Rig, quietTime, nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Services that run pods or their network: those that depend on one that is restarted are restarted with it.
+// Services that run pods or their network. A restart of a service restarts its dependent services, too.
 var (
 	allOfPods     = []string{"containerd", "hybrid-overlay-node", "kube-proxy", "kubelet"}
 	fromKubeletOn = []string{"hybrid-overlay-node", "kube-proxy", "kubelet"}
@@ -27,7 +27,7 @@ var (
 
 const registries = `C:\k\containerd\registries`
 
-// content returns a file of a host; "" when it is not there.
+// content returns a file of a host, or "" if the file does not exist.
 func content(h *rig.Host, path string) string {
 	data, err := h.Machine().Drive().ReadFile(path)
 	if err != nil {
@@ -36,7 +36,7 @@ func content(h *rig.Host, path string) string {
 	return string(data)
 }
 
-// holds checks what is in a file of a host.
+// holds checks that a file of a host contains the expected texts.
 func holds(t *testing.T, h *rig.Host, path string, wanted ...string) {
 	t.Helper()
 	for _, want := range wanted {
@@ -46,7 +46,7 @@ func holds(t *testing.T, h *rig.Host, path string, wanted ...string) {
 	}
 }
 
-// onlyAdministrators checks that nobody else may read a file of a host.
+// onlyAdministrators checks that only administrators may read a file of a host.
 func onlyAdministrators(t *testing.T, h *rig.Host, path string) {
 	t.Helper()
 	if access := look(h).Files[path].Access; access != host.AccessAdministrators {
@@ -237,7 +237,7 @@ func TestTheExportersCertificate(t *testing.T) {
 			changes: []string{`file C:\k\tls\certs\tls.crt: changed`, `file C:\k\tls\certs\tls.key: changed`},
 		})
 		var before string
-		l.follows(setting{ // as they rotate: both are there for a while
+		l.follows(setting{ // during a rotation, both exist for a while
 			set: func(ctx context.Context) (err error) {
 				if before, err = l.SetMetricsClientCAs(ctx, ""); err == nil {
 					_, err = l.SetMetricsClientCAs(ctx, before+first.pem)
@@ -250,7 +250,7 @@ func TestTheExportersCertificate(t *testing.T) {
 			},
 			changes: []string{`file C:\k\tls\certs\client-ca.crt: changed`},
 			looks: func(t *testing.T, h *rig.Host) {
-				both := append(strings.SplitAfter(before, "-----END CERTIFICATE-----\n"), first.pem) // in whatever order
+				both := append(strings.SplitAfter(before, "-----END CERTIFICATE-----\n"), first.pem) // in any order
 				holds(t, h, `C:\k\tls\certs\client-ca.crt`, both...)
 			},
 		})
@@ -264,7 +264,7 @@ func TestTheWorkersKubeletSettings(t *testing.T) {
 	before := l.looks()
 	l.follows(setting{
 		set: func(ctx context.Context) error {
-			settings := map[string]any{"maxPods": 77, "podPidsLimit": 2048} // The second is of Linux only.
+			settings := map[string]any{"maxPods": 77, "podPidsLimit": 2048} // The second setting is only for Linux.
 			if err := first(l.PausePool(ctx, true), l.SetKubeletSettings(ctx, settings)); err != nil {
 				return err
 			}
@@ -290,7 +290,7 @@ func TestTheWorkersKubeletSettings(t *testing.T) {
 	})
 }
 
-// waits reports whether the pool of the workers has a target that its machines do not run with.
+// waits reports whether the worker pool has a target configuration that its machines do not run yet.
 func waits(ctx context.Context, reader client.Reader) (bool, error) {
 	pool := &machineconfigv1.MachineConfigPool{}
 	err := reader.Get(ctx, client.ObjectKey{Name: "worker"}, pool)
@@ -305,7 +305,7 @@ func TestTheAuthoritiesOfTheKubeletsClients(t *testing.T) {
 	l.follows(setting{
 		set: func(ctx context.Context) (err error) {
 			if before, err = l.SetKubeletClientCAs(ctx, ca.pem); err == nil {
-				_, err = l.SetKubeletClientCAs(ctx, before+ca.pem) // As it rotates, both are there for a while.
+				_, err = l.SetKubeletClientCAs(ctx, before+ca.pem) // During a rotation, both exist for a while.
 			}
 			return err
 		},
@@ -344,7 +344,7 @@ func TestThePodNetworksMTU(t *testing.T) {
 	l.follows(setting{set: set(1200), unset: set(1400), changes: []string{`file C:\k\cni\config\cni.conf: changed`}})
 }
 
-// Everything at once is one change of each host.
+// Concurrent settings cause only one change of each host.
 func TestEverythingAtOnce(t *testing.T) {
 	l := shared(t)
 	ca := authority(t, "everything")

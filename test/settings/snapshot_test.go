@@ -12,12 +12,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// ignored are the folders whose content changes by itself: logs, the container runtime's and the kubelet's own, and the
-// agent's memory.
+// ignored lists the directories with independent changes: logs, directories of the container runtime and the
+// kubelet, and the agent's memory.
 var ignored = []string{`C:\var\log`, `C:\ProgramData\containerd`, `C:\k\wicd`, nodespec.LandingRoot,
 	`C:\var\lib\kubelet\pods`, `C:\Windows\Temp`}
 
-// look is what a host is like, but for what changes by itself. Pods come and go, and with them processes and endpoints.
+// look returns the state of a host without independent changes, such as pods with their processes and endpoints.
 func look(h *rig.Host) fake.Snapshot {
 	s := h.Machine().Snapshot()
 	for path := range s.Files {
@@ -29,7 +29,7 @@ func look(h *rig.Host) fake.Snapshot {
 	return s
 }
 
-// looks returns the looks of all hosts, by name.
+// looks returns the states of all hosts, by name.
 func (l lab) looks() map[string]fake.Snapshot {
 	all := map[string]fake.Snapshot{}
 	for _, h := range l.Hosts() {
@@ -38,8 +38,8 @@ func (l lab) looks() map[string]fake.Snapshot {
 	return all
 }
 
-// changes are what is different on a host, a line for each: "file C:\k\x: added", "service kubelet: environment", "root
-// ab12: added".
+// changes returns the differences on a host, one per line: "file C:\k\x: added", "service kubelet: environment",
+// "root ab12: added".
 func changes(before, after fake.Snapshot) (told []string) {
 	add := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	for path, file := range before.Files {
@@ -86,7 +86,7 @@ func changes(before, after fake.Snapshot) (told []string) {
 	}
 	told = append(told, listChanges("root", before.Roots, after.Roots)...)
 	told = append(told, listChanges("route", before.Routes, after.Routes)...)
-	// Nothing else is a setting's to change.
+	// A setting must not change other properties.
 	for _, s := range []*fake.Snapshot{&before, &after} {
 		s.Files, s.Services, s.Roots, s.Routes = nil, nil, nil, nil
 	}
@@ -97,7 +97,7 @@ func changes(before, after fake.Snapshot) (told []string) {
 	return told
 }
 
-// listChanges returns the differences of two lists.
+// listChanges returns the differences between two lists.
 func listChanges(what string, before, after []string) (told []string) {
 	for _, entry := range before {
 		if !slices.Contains(after, entry) {

@@ -17,8 +17,8 @@ import (
 
 const kubeProxyConfig = `C:\k\kube-proxy.conf`
 
-// hasSubnet reports whether the pods' network, the plugins and kube-proxy of a host have a pod subnet, and kube-proxy
-// an address of it.
+// hasSubnet reports whether the pod network, the plugins and kube-proxy of a host have a pod subnet, and kube-proxy
+// an address in it.
 func hasSubnet(h *rig.Host, subnet string) bool {
 	s := h.Machine().Snapshot()
 	network := slices.ContainsFunc(s.Networks, func(n host.HNSNetwork) bool {
@@ -83,7 +83,7 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 	}
 }
 
-// withPods returns a host whose node runs pods, and the other hosts.
+// withPods returns a host with a node that runs pods, and the other hosts.
 func (l lab) withPods() (h *rig.Host, others []*rig.Host) {
 	l.Helper()
 	pods := l.pods()
@@ -97,7 +97,7 @@ func (l lab) withPods() (h *rig.Host, others []*rig.Host) {
 	return h, others
 }
 
-// entries are what hosts are listed by.
+// entries returns the listed addresses of hosts.
 func entries(hosts []*rig.Host) (addresses []string) {
 	for _, h := range hosts {
 		address, _ := h.Entry()
@@ -106,7 +106,7 @@ func entries(hosts []*rig.Host) (addresses []string) {
 	return addresses
 }
 
-// podsOn is how many pods run on a node.
+// podsOn returns the number of pods on a node.
 func podsOn(pods map[types.UID]string, node string) (n int) {
 	for _, on := range pods {
 		if on == node {

@@ -22,7 +22,7 @@ func TestAHostThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 	address, _ := bad.Entry()
 	repair := bad.Inject(winhost.RefuseConnection, winhost.Parameters{})
 	ca := authority(t, "while one is away")
-	// One setting disturbs and one does not.
+	// One setting disrupts nodes, the other does not.
 	l.must(first(l.SetTrustedCAs(t.Context(), ca.pem), l.SetKubeletSettings(t.Context(), map[string]any{"maxPods": 88})))
 	wanted := []string{`file C:\k\kubelet.conf: changed`, "root " + ca.fingerprint + ": added"}
 	followed := func(name string) bool { return slices.Equal(changes(before[name], look(l.Host(name))), wanted) }
@@ -73,7 +73,7 @@ func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
 	})
 }
 
-// What would change working nodes for the worse is not followed at all.
+// The operator does not follow a change that would break working nodes.
 func TestADamagedCertificateLeavesNodesAsTheyAre(t *testing.T) {
 	l := shared(t)
 	before, digests := l.looks(), l.digests()

@@ -17,15 +17,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// replicas is how many pods the workload has; one may be away.
+// replicas is the number of pods in the workload. One pod may be unavailable.
 const replicas = hosts
 
-// Where the workload is.
+// Namespace of the workload.
 const workloadNamespace = "default"
 
 var workloadLabels = map[string]string{"app": "settings-web"}
 
-// deploy makes the workload: pods that tell who was drained.
+// deploy creates the workload, with pods that show which nodes were drained.
 func deploy(ctx context.Context, r *rig.Rig) error {
 	meta := metav1.ObjectMeta{Namespace: workloadNamespace, Name: "web"}
 	selector := &metav1.LabelSelector{MatchLabels: workloadLabels}
@@ -50,7 +50,7 @@ func deploy(ctx context.Context, r *rig.Rig) error {
 	return r.Client.Create(ctx, deployment)
 }
 
-// pods waits until the workload runs, and returns where, by the pods' UIDs.
+// pods waits until the workload runs, and returns the node of each pod by UID.
 func (l lab) pods() (running map[types.UID]string) {
 	l.Helper()
 	l.eventually("the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -71,7 +71,7 @@ func (l lab) pods() (running map[types.UID]string) {
 	return running
 }
 
-// moved tells how many pods are others than before.
+// moved counts the pods that no longer exist.
 func moved(before, after map[types.UID]string) (n int) {
 	for uid := range maps.Keys(before) {
 		if _, still := after[uid]; !still {

@@ -1,4 +1,4 @@
-// Package soak has a fleet live for days in virtual time, and finds what grows. See package lab/soak.
+// Package soak runs a fleet for days in virtual time, and detects growth. See package lab/soak.
 package soak
 
 import (
@@ -18,19 +18,19 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m)) }
 
-// What `make soak` sets.
+// Variables set by `make soak`.
 const (
-	daysVariable   = "SOAK_DAYS"   // how many days
-	resultVariable = "SOAK_RESULT" // the document that the result is written to
+	daysVariable   = "SOAK_DAYS"   // number of days
+	resultVariable = "SOAK_RESULT" // the document for the result
 )
 
-// resultsDirectory is where a run leaves what explains it.
+// resultsDirectory is the directory for the data that explains a run.
 const resultsDirectory = "../../build/soak"
 
-// stride is shorter than the silence after which an agent's report is out of date.
+// stride is shorter than the maximum age of an agent's report.
 const stride = 10 * time.Minute
 
-// shortDays are as many as a run has that is part of all tests: one to warm up, and two to compare.
+// shortDays is the number of days in the run that is part of all tests: one to warm up, and two to compare.
 const shortDays = 3
 
 func TestNothingGrowsFromDayToDay(t *testing.T) {
@@ -65,7 +65,7 @@ func TestNothingGrowsFromDayToDay(t *testing.T) {
 	}
 }
 
-// releases makes the operator's releases.
+// releases generates the operator's releases.
 func releases(t *testing.T) (made []rig.Release) {
 	t.Helper()
 	dir := t.TempDir()

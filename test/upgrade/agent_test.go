@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Of a patch release, a host is sent what differs, of its agent too. R-086
+// For a patch release, the operator sends only the changed files to a host, including the agent. R-086
 func TestAPatchReleaseSendsWhatDiffers(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(1), LinuxNodes: 1})
 	o := l.operate(initial)
@@ -46,5 +46,5 @@ func TestAPatchReleaseSendsWhatDiffers(t *testing.T) {
 	})
 }
 
-// verbs returns the command lines that came over SSH.
+// verbs reports whether an entry is a command line over SSH.
 func verbs(e fake.Entry) bool { return e.Kind == fake.KindExec }

@@ -14,16 +14,17 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// stopping is held by a test in which an upgrade stops: the metric that says so is one of all operators of this process.
+// stopping is held by a test in which an upgrade stops: the metric for a stopped upgrade is shared by all operators
+// of this process.
 var stopping sync.Mutex
 
-// stopsAlone keeps other tests from stopping an upgrade until this one has ended.
+// stopsAlone prevents other tests from stopping an upgrade until this test has ended.
 func (l lab) stopsAlone() {
 	stopping.Lock()
 	l.Cleanup(stopping.Unlock)
 }
 
-// A release that does not work costs one node, for a while.
+// A broken release affects only one node, temporarily.
 func TestABadReleaseStopsAtTheFirstNode(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
 	l.stopsAlone()
@@ -97,7 +98,7 @@ func TestABadReleaseStopsAtTheFirstNode(t *testing.T) {
 	})
 }
 
-// failed waits until the change of a node to a release has failed and was taken back, and returns the host's name.
+// failed waits until the change of a node to a release has failed and was rolled back, and returns the host's name.
 func (l lab) failed(name string) (canary string) {
 	l.Helper()
 	version := release(l.T, name).Version
@@ -144,7 +145,7 @@ func gauge(t *testing.T, name string) (sum float64) {
 	return sum
 }
 
-// With replacement the first Machine is the canary: the others stay as they are.
+// With replacement, the first Machine is the canary. The other Machines are unchanged.
 func TestABadReleaseReplacesOneMachine(t *testing.T) {
 	l := start(t, withMachines, rig.Options{LinuxNodes: 1, Clock: fastClock(t)})
 	l.stopsAlone()

@@ -10,16 +10,18 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// kills is how often the operator is killed in one upgrade.
+// kills is the number of kills of the operator in one upgrade.
 const kills = 20
 
-// round is an upgrade to a release, and what happens to the operator meanwhile: disturb returns those that run then.
+// round is an upgrade to a release under disturbances of the operator. disturb returns the operators that run
+// afterward.
 type round struct {
 	name, release string
 	disturb       func(l lab, o *rig.Operator, release string) []*rig.Operator
 }
 
-// Whatever happens to the operator during an upgrade, the budget is kept, and the upgrade ends.
+// In spite of all disturbances of the operator during an upgrade, the budget is kept, and the upgrade completes.
+//
 func TestTheBudgetIsKept(t *testing.T) {
 	keepsTheBudget(t, []round{
 		{"with an operator that is killed again and again", patch, lab.killed},
@@ -28,7 +30,7 @@ func TestTheBudgetIsKept(t *testing.T) {
 	})
 }
 
-// The same goes for what happens to the API server.
+// The same applies to disturbances of the API server.
 func TestTheBudgetIsKeptWhateverTheAPIServerDoes(t *testing.T) {
 	keepsTheBudget(t, []round{
 		{"with an API server that is restarted", patch, lab.restarted},
@@ -61,7 +63,7 @@ func keepsTheBudget(t *testing.T, rounds []round) {
 	}
 }
 
-// killed kills the operator at random moments of the upgrade, and starts it again at once.
+// killed kills the operator at random moments of the upgrade, and restarts it at once.
 func (l lab) killed(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -69,39 +71,39 @@ func (l lab) killed(o *rig.Operator, name string) []*rig.Operator {
 	random := rand.New(rand.NewPCG(seed, 0))
 	o = l.raise(o, name)
 	for range kills {
-		time.Sleep(200*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second)))) // a moment that nobody has chosen
+		time.Sleep(200*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second)))) // a random moment
 		o.Kill()
 		o = l.operate(name)
 	}
 	return []*rig.Operator{o}
 }
 
-// rivals runs two operators with leader election, and kills the leader in the middle.
+// rivals runs two operators with leader election, and kills the leader during the upgrade.
 func (l lab) rivals(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
 	l.must(o.Stop())
 	first := l.operate(name, elected)
 	second := l.operate(name, elected)
-	time.Sleep(5 * time.Second) // well into the upgrade
+	time.Sleep(5 * time.Second) // during the upgrade
 	first.Kill()
 	return []*rig.Operator{second, l.operate(name, elected)}
 }
 
-// twins runs two operators that both believe to be the only one.
+// twins runs two operators without leader election at the same time.
 func (l lab) twins(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
 	l.must(o.Stop())
 	return []*rig.Operator{l.operate(name), l.operate(name)}
 }
 
-// restarted restarts the API server, with all that is behind it, during the upgrade.
-// An operator with leader election survives that, too.
+// restarted restarts the API server and its dependencies during the upgrade. An operator with leader election
+// survives this, too.
 func (l lab) restarted(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
 	l.must(o.Stop())
 	o = l.operate(name, func(c *operator.Config) { c.LeaderElection = true })
 	for range 2 {
-		time.Sleep(4 * time.Second) // into the upgrade of a node
+		time.Sleep(4 * time.Second) // during the upgrade of a node
 		l.within(limit, func(ctx context.Context) error { return l.Cluster().Restart(ctx) })
 		select {
 		case <-o.Done():
@@ -112,7 +114,7 @@ func (l lab) restarted(o *rig.Operator, name string) []*rig.Operator {
 	return []*rig.Operator{o}
 }
 
-// late runs an operator whose caches are three seconds behind.
+// late runs an operator with caches that are three seconds behind.
 func (l lab) late(o *rig.Operator, name string) []*rig.Operator {
 	l.Helper()
 	adjust, err := l.StaleWatches(3 * time.Second)
@@ -121,7 +123,7 @@ func (l lab) late(o *rig.Operator, name string) []*rig.Operator {
 	return []*rig.Operator{l.operate(name, adjust)}
 }
 
-// elected turns leader election on, with a Lease that another operator takes over soon.
+// elected enables leader election with a Lease that another operator can acquire soon.
 func elected(c *operator.Config) {
 	c.LeaderElection = true
 	c.Election = operator.Election{Lease: 15 * time.Second, RenewDeadline: 10 * time.Second, Retry: 2 * time.Second}

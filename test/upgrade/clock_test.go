@@ -8,5 +8,5 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// fastClock returns a clock for hosts and operator, about ten times as fast as the real one.
+// fastClock returns a clock for hosts and operator that is about ten times as fast as the real clock.
 func fastClock(t *testing.T) *clocktesting.FakeClock { return rigtest.FastClock(t) }

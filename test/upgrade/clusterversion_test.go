@@ -12,15 +12,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// waitsForTheCluster raises the operator to a release that needs a later patch version of OpenShift than the lab's, and
-// upgrades the cluster.
+// waitsForTheCluster upgrades the operator to a release that needs a later patch version of OpenShift than the
+// lab's, and then upgrades the cluster.
 func (l lab) waitsForTheCluster(o *rig.Operator, h *rig.Host) {
 	l.Helper()
 	const present, needed = "5.0.3", "5.0.4"
 	line := support.CurrentLine()
 	line.LeastCluster = needed
 	w, before, touched := l.watch(nil), h.Machine().Journal().Count(fake.KindConnection), services(h)
-	l.Cleanup(func() { // the control plane is for other tests, too
+	l.Cleanup(func() { // the control plane is shared
 		if err := l.UpgradeCluster(context.WithoutCancel(l.Context()), present, true); err != nil {
 			l.Error(err)
 		}
@@ -53,7 +53,7 @@ func (l lab) waitsForTheCluster(o *rig.Operator, h *rig.Host) {
 			strings.Join(l.warnings(), "\n"))
 	}
 	l.must(l.UpgradeCluster(l.Context(), needed, false))
-	untouched() // while the cluster's own upgrade is under way
+	untouched() // during the cluster's own upgrade
 
 	l.must(l.UpgradeCluster(l.Context(), needed, true))
 	l.upgraded(others, 1, limit)

@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// runsEverythingOf compares what a host runs with the payload of a release. Each file must be another one than in the
-// release before, but for those of kubelet and agent.
+// runsEverythingOf compares the programs on a host with the payload of a release. Each file must differ from the
+// previous release, except the files of kubelet and agent.
 func (l lab) runsEverythingOf(name, before string, h *rig.Host) {
 	l.Helper()
 	for _, component := range release(l.T, name).payload.Components(withoutMachines) {
@@ -29,13 +29,13 @@ func (l lab) runsEverythingOf(name, before string, h *rig.Host) {
 	}
 }
 
-// notServices are programs that no service is: others start them, by these paths, when pods come.
+// notServices lists programs that are not services: other programs start them by these paths when pods start.
 var notServices = map[string]string{
 	"cni": `C:\k\cni\`, "containerd-shim-runhcs-v1.exe": `C:\k\containerd\`,
 }
 
-// digestOnHost returns the sha256 of the file that a program's process runs, or of the one that its documented path
-// leads to where it has none.
+// digestOnHost returns the sha256 of a program's file at the path in notServices, or otherwise at the path of its
+// running process.
 func (l lab) digestOnHost(h *rig.Host, component, file string) string {
 	l.Helper()
 	path := cmp.Or(notServices[component], notServices[file])

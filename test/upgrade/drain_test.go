@@ -42,7 +42,7 @@ func TestABudgetThatAllowsNothing(t *testing.T) {
 	}
 	l.upgraded(patch, 1, limit, "instance-1")
 	follow.kept(1, 1)
-	t.Run("and then allows it", func(t *testing.T) { // It is tried again by itself.
+	t.Run("and then allows it", func(t *testing.T) { // The eviction is retried automatically.
 		l := l.in(t)
 		w.budget(0)
 		clock.Step(again)
@@ -51,7 +51,7 @@ func TestABudgetThatAllowsNothing(t *testing.T) {
 	})
 }
 
-// Pods of every kind leave a node as kubectl drain has them, and come back.
+// Pods of every kind are evicted as by kubectl drain, and run again.
 // R-041, R-163, R-164, R-166
 func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
@@ -70,7 +70,7 @@ func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 		p.Annotations = map[string]string{kubelet.StopSecondsAnnotation: "8"}
 	})
 	daemons := l.daemonSet(namespace)
-	l.must(l.cordon("instance-2", true)) // a user's
+	l.must(l.cordon("instance-2", true)) // by a user
 
 	o = l.raise(o, patch)
 	var asked, ended time.Time
@@ -109,8 +109,8 @@ func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 	l.must(o.Stop())
 }
 
-// Pods that come to a node because somebody made it schedulable in the middle of its drain leave it before its programs
-// are exchanged, as all others do.
+// A client makes a node schedulable during the drain. New pods must be evicted like all other pods before the
+// node's programs are replaced.
 func TestANodeThatIsMadeSchedulableWhileItIsDrained(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(1), LinuxNodes: 1})
 	o := l.operate(initial)
@@ -137,7 +137,8 @@ func TestANodeThatIsMadeSchedulableWhileItIsDrained(t *testing.T) {
 	}
 }
 
-// bothOfVersion waits until two nodes are of a release and the gate is free, whether they take pods or not.
+// bothOfVersion waits until both nodes are of a release and no disruption slot is held, even if the nodes are
+// unschedulable.
 func (l lab) bothOfVersion(name string) {
 	l.Helper()
 	version := release(l.T, name).Version
@@ -157,7 +158,7 @@ func (l lab) bothOfVersion(name string) {
 	})
 }
 
-// cordon makes a node unschedulable, or schedulable, as kubectl cordon does.
+// cordon makes a node unschedulable or schedulable, as kubectl cordon and uncordon do.
 func (l lab) cordon(node string, unschedulable bool) error {
 	patch := `{"spec":{"unschedulable":null}}`
 	if unschedulable {
@@ -167,7 +168,7 @@ func (l lab) cordon(node string, unschedulable bool) error {
 		client.RawPatch("application/merge-patch+json", []byte(patch)))
 }
 
-// daemonSet makes a DaemonSet, and returns the UIDs of its two pods once they run.
+// daemonSet creates a DaemonSet, and returns the UIDs of the two pods once they run.
 func (l lab) daemonSet(namespace string) map[any]bool {
 	l.Helper()
 	labels := map[string]string{"app": "daemon"}
@@ -193,7 +194,7 @@ func (l lab) daemonSet(namespace string) map[any]bool {
 	return uids
 }
 
-// podsOf returns the pods in a namespace of an app, or of all.
+// podsOf returns the pods of an app in a namespace, or all pods.
 func (l lab) podsOf(namespace, app string) []corev1.Pod {
 	l.Helper()
 	var pods corev1.PodList

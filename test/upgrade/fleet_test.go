@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// fleet are MachineSets and bring-your-own hosts with a workload.
+// fleet contains MachineSets and listed hosts with a workload.
 type fleet struct {
 	lab
 	sets     []string
@@ -25,7 +25,7 @@ type fleet struct {
 	*workload
 }
 
-// nodes is how many there are.
+// nodes returns the number of nodes.
 func (f fleet) nodes() int { return len(f.sets)*f.replicas + len(f.Hosts()) }
 
 // machines returns the names of all Windows Machines.
@@ -39,7 +39,7 @@ func (l lab) machines() (names []string) {
 	return names
 }
 
-// settle makes all of a fleet Ready with the initial release.
+// settle makes the complete fleet Ready with the initial release.
 func (l lab) settle(sets, replicas, pods int) fleet {
 	l.Helper()
 	f := fleet{lab: l, replicas: replicas}
@@ -60,7 +60,7 @@ func (l lab) settle(sets, replicas, pods int) fleet {
 	return f
 }
 
-// A fleet of Machines and bring-your-own hosts goes through three releases.
+// A fleet of Machines and listed hosts is upgraded through three releases.
 func TestAFleetIsUpgraded(t *testing.T) {
 	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 2})
 	othersUnchanged := rigtest.OtherMachines(t, l.Rig)
@@ -84,7 +84,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 			}
 		}
 		for _, h := range l.Hosts() {
-			if n := boots(h); n > 2 { // one, and one for the features
+			if n := boots(h); n > 2 { // the first boot, and a restart for the features
 				t.Errorf("host %s was started %d times", h.Options.Name, n)
 			}
 		}
@@ -158,7 +158,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 	})
 }
 
-// warnings returns all Warning events of the operator.
+// warnings returns the operator's Warning events.
 func (l lab) warnings() (told []string) {
 	l.Helper()
 	var events corev1.EventList
@@ -174,7 +174,7 @@ func (l lab) warnings() (told []string) {
 	return told
 }
 
-// A virtual machine that is gone and a host that is off neither hold up an upgrade nor fail it.
+// A deleted virtual machine and a host that is off neither delay an upgrade nor make it fail.
 //
 func TestDeadHostsBlockNothing(t *testing.T) {
 	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
@@ -184,8 +184,8 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	o := l.operate(initial)
 	f := l.settle(1, 2, 3)
 	dead, gone := l.Host("instance-1"), l.machines()[0]
-	// The pods of dead hosts count as unhealthy until Kubernetes gives them up, minutes later. What their budget then
-	// allows is not asked here.
+	// The pods of dead hosts count as unhealthy until Kubernetes deletes them, minutes later. The effect on their
+	// budget is not tested here.
 	f.budget(0)
 	w := l.watch(nil, dead.NodeName(), gone)
 
@@ -210,7 +210,7 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	})
 }
 
-// machineNode returns the name of the Node of a Machine.
+// machineNode returns the Node name of a Machine.
 func (l lab) machineNode(name string) string {
 	l.Helper()
 	machine, err := l.Machine(l.Context(), name)
@@ -221,7 +221,7 @@ func (l lab) machineNode(name string) string {
 	return machine.Status.NodeRef.Name
 }
 
-// podOn makes a pod on a node, and waits until it runs. change may change it.
+// podOn creates a pod on a node, optionally modified by change, and waits until the pod runs.
 func (l lab) podOn(node, namespace, name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	l.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: podSpec()}

@@ -1,7 +1,7 @@
-// Package upgrade proves end to end what the operator promises for nodes in service: that they are upgraded, restarted
-// and drained one after the other, within the budget of the WindowsDisruptionPolicy whatever happens to the operator
-// meanwhile. It runs on the real control plane with the rights that deploy/ gives; Windows hosts are simulated, and
-// workloads run in name.
+// Package upgrade verifies the guarantees of the operator for nodes in service end to end. Nodes are upgraded,
+// restarted and drained one after the other, within the budget of the WindowsDisruptionPolicy, in spite of all
+// disturbances of the operator. The tests run on the real control plane with the RBAC rules of deploy/. Windows
+// hosts and workloads are simulated.
 package upgrade
 
 import (
@@ -26,16 +26,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// Platforms of the control planes that tests share: one with Machines, one without.
+// Platforms of the shared control planes: one with Machines, one without.
 const (
 	withMachines    = "AWS"
 	withoutMachines = "None"
 )
 
-// sides is how many tests run at once on each platform.
+// sides is the number of concurrent tests on each platform.
 const sides = 2
 
-// controlPlanes are the free control planes of each platform. Each starts when a test first takes it.
+// controlPlanes holds the unused control planes of each platform. Each starts at its first use by a test.
 var controlPlanes = map[string]chan *clustertest.Shared{}
 
 func init() {
@@ -59,20 +59,20 @@ func TestMain(m *testing.M) {
 	os.Exit(rigtest.Main(m, takeAway...))
 }
 
-// A fleet may take fleetLimit.
+// The maximum time for a complete fleet is fleetLimit.
 const (
 	limit      = rigtest.Patience
 	fleetLimit = 10 * time.Minute
 )
 
-// lab is a rig with its test.
+// lab is a rig with a test.
 type lab struct {
 	*testing.T
 	*rig.Rig
 }
 
-// start boots a lab on the control plane of a platform, which it has for itself, and installs the operator with its
-// key.
+// start boots a lab on a control plane of a platform that no other test uses meanwhile, and installs the operator
+// with its key.
 func start(t *testing.T, name string, options rig.Options) lab {
 	t.Helper()
 	t.Parallel()
@@ -86,10 +86,10 @@ func start(t *testing.T, name string, options rig.Options) lab {
 	return lab{t, r}
 }
 
-// in returns the lab for a part of the test.
+// in returns the lab for a subtest.
 func (l lab) in(t *testing.T) lab { return lab{t, l.Rig} }
 
-// must ends the test when something that is not its subject fails.
+// must ends the test when a step outside the subject of the test fails.
 func (l lab) must(err error) {
 	l.Helper()
 	if err != nil {
@@ -97,7 +97,7 @@ func (l lab) must(err error) {
 	}
 }
 
-// within runs a wait that must end in time.
+// within runs a wait with a time limit.
 func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
@@ -105,7 +105,7 @@ func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
 	l.must(wait(ctx))
 }
 
-// eventually waits until the condition holds, which is asked again whenever an object of the watched kind changes.
+// eventually waits until the condition holds, checked after each change of the watched kind.
 func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context,
 	reader client.Reader) (bool, error)) {
 	l.Helper()
@@ -120,14 +120,14 @@ func (l lab) operate(name string, adjust ...func(*operator.Config)) *rig.Operato
 	return o
 }
 
-// raise ends an operator and starts one of another release, as OLM does.
+// raise ends an operator and starts an operator of another release, as OLM does.
 func (l lab) raise(o *rig.Operator, name string) *rig.Operator {
 	l.Helper()
 	l.must(o.Stop())
 	return l.operate(name)
 }
 
-// policy changes the spec of the WindowsDisruptionPolicy, which is made if need be.
+// policy changes the spec of the WindowsDisruptionPolicy, which is created if necessary.
 func (l lab) policy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	l.Helper()
 	for {
@@ -147,7 +147,7 @@ func (l lab) policy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	}
 }
 
-// disruptions returns the WindowsDisruptionPolicy as it is now, or a new one.
+// disruptions returns the current WindowsDisruptionPolicy, or a new one.
 func (l lab) disruptions() *v1alpha1.WindowsDisruptionPolicy {
 	l.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(),
@@ -157,7 +157,7 @@ func (l lab) disruptions() *v1alpha1.WindowsDisruptionPolicy {
 	return p
 }
 
-// policyBecomes waits until the WindowsDisruptionPolicy is as wanted.
+// policyBecomes waits until the WindowsDisruptionPolicy meets the condition.
 func (l lab) policyBecomes(what string, condition func(*v1alpha1.WindowsDisruptionPolicy) bool) {
 	l.Helper()
 	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
@@ -169,7 +169,7 @@ func (l lab) policyBecomes(what string, condition func(*v1alpha1.WindowsDisrupti
 		})
 }
 
-// nodeOf returns the Node of a host as it is now.
+// nodeOf returns the current Node of a host.
 func (l lab) nodeOf(host string) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
@@ -177,15 +177,15 @@ func (l lab) nodeOf(host string) *corev1.Node {
 	return node
 }
 
-// windowsNodes returns those that a reader has.
+// windowsNodes returns the Windows nodes that a reader lists.
 func windowsNodes(ctx context.Context, reader client.Reader) ([]corev1.Node, error) {
 	var nodes corev1.NodeList
 	err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
 	return nodes.Items, err
 }
 
-// upgraded waits until so many Windows nodes, all but those excepted, are in service with a release, and nothing is
-// disturbed any more.
+// upgraded waits until the given number of Windows nodes, without the excepted ones, are in service with a release,
+// and no node is disrupted any more.
 func (l lab) upgraded(name string, nodes int, limit time.Duration, except ...string) {
 	l.Helper()
 	want := release(l.T, name)
@@ -212,7 +212,7 @@ func (l lab) upgraded(name string, nodes int, limit time.Duration, except ...str
 	})
 }
 
-// inService reports whether a node takes pods.
+// inService reports whether a node is schedulable.
 func inService(node *corev1.Node) bool {
 	return nodeReady(node) && !node.Spec.Unschedulable &&
 		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
@@ -224,7 +224,7 @@ func nodeReady(node *corev1.Node) bool {
 	})
 }
 
-// instanceBecomes waits until the instance of a host, by computer name, is as wanted.
+// instanceBecomes waits until the instance of a host, by computer name, meets the condition.
 func (l lab) instanceBecomes(host, what string, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
@@ -234,7 +234,7 @@ func (l lab) instanceBecomes(host, what string, condition func(*v1alpha1.Windows
 	})
 }
 
-// says waits until a condition of a host's instance is False for a reason, and returns its message.
+// says waits until a condition of a host's instance is False for a reason, and returns the message.
 func (l lab) says(host, condition, reason string) (message string) {
 	l.Helper()
 	l.instanceBecomes(host, "to say "+condition+"="+reason, func(i *v1alpha1.WindowsInstance) bool {
@@ -256,7 +256,7 @@ func (l lab) annotate(object client.Object, name, value string) {
 	l.must(l.Client.Patch(l.Context(), object, patch))
 }
 
-// anyInstance waits until some instance is as wanted.
+// anyInstance waits until an instance meets the condition.
 func (l lab) anyInstance(what string, limit time.Duration, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// The WindowsDisruptionPolicy says when nodes may be disturbed.
+// The WindowsDisruptionPolicy determines when nodes may be disrupted.
 func TestThePolicyIsFollowed(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
 	o := l.operate(initial)
@@ -79,7 +79,7 @@ func TestThePolicyIsFollowed(t *testing.T) {
 	})
 }
 
-// waits waits until both hosts say that their change waits for a reason.
+// waits waits until the instances of both hosts report the reason why their change waits.
 func (l lab) waits(reason string) {
 	l.Helper()
 	for _, h := range l.Hosts() {
@@ -96,7 +96,7 @@ func reasonOf(i *v1alpha1.WindowsInstance) string {
 	return ""
 }
 
-// window is open each day for an hour around a time.
+// window returns a maintenance window that is open each day for an hour around a time.
 func window(at time.Time) v1alpha1.MaintenanceWindow {
 	begins := at.UTC().Add(-30 * time.Minute)
 	return v1alpha1.MaintenanceWindow{

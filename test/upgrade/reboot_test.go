@@ -80,7 +80,7 @@ type errorLog struct {
 
 func (e *errorLog) attach(config *operator.Config) {
 	config.Logger = funcr.New(func(_, text string) {
-		if strings.HasPrefix(text, `"level"=`) { // no error
+		if strings.HasPrefix(text, `"level"=`) { // not an error
 			return
 		}
 		e.mu.Lock()
@@ -95,7 +95,7 @@ func (e *errorLog) read() []string {
 	return slices.Clone(e.errors)
 }
 
-// configured tells the entries of a journal that tell of a service's configuration.
+// configured reports whether a journal entry is about the configuration of a service.
 func configured(e fake.Entry) bool {
 	return e.Kind == fake.KindService && len(e.Detail) > 10 && e.Detail[:10] == "configure "
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// The builds of the images, and the revisions in them.
+// The builds of the images, and their revisions.
 const (
 	refusedBuild, acceptedBuild       = "20348.169", "20348.681"
 	refusedRevision, acceptedRevision = 169, 681
@@ -40,12 +40,12 @@ type serving struct {
 	connections   int
 }
 
-// A Machine is kept, and its node neither drained nor changed, while a new host would be refused: in whatever way its
-// nodes are upgraded, and whichever operator has configured them.
+// If a new host would be refused, the Machine of an existing node is kept, and the node is neither drained nor
+// changed. This applies to all upgrade strategies, and to nodes of the legacy operator, too.
 func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 	const present, needed = "5.0.3", "5.0.4"
 	l := start(t, withMachines, rig.Options{LinuxNodes: 1})
-	l.Cleanup(func() { // the control plane is for other tests, too
+	l.Cleanup(func() { // the control plane is shared
 		ctx := context.WithoutCancel(l.Context())
 		if err := l.hybridOverlay(ctx, `{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}`); err != nil {
 			l.Error(err)
@@ -121,8 +121,8 @@ func TestNoNodeIsLostWhereANewHostWouldBeRefused(t *testing.T) {
 	l.must(o.Stop())
 }
 
-// withRefusedImages ends an operator, and returns Machines with nodes of that operator and of a legacy operator. Their
-// Windows has a build with which new hosts are refused.
+// withRefusedImages ends an operator, and returns Machines with nodes of that operator and of a legacy operator.
+// They run a Windows build that is refused for new hosts.
 func (l lab) withRefusedImages(o *rig.Operator) (nodes []serving) {
 	l.Helper()
 	strategies := []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace}
@@ -151,7 +151,7 @@ func (l lab) withRefusedImages(o *rig.Operator) (nodes []serving) {
 	return nodes
 }
 
-// machineSet creates a MachineSet with one Machine, which is upgraded by a strategy.
+// machineSet creates a MachineSet with one Machine and an upgrade strategy.
 func (l lab) machineSet(name string, strategy v1alpha1.UpgradeStrategy, build string) {
 	l.Helper()
 	l.must(l.CreateMachineSet(l.Context(), name, 1, rig.MachineSetOptions{Image: "ami-" + build}))
@@ -160,7 +160,7 @@ func (l lab) machineSet(name string, strategy v1alpha1.UpgradeStrategy, build st
 	l.annotate(set, v1alpha1.AnnotationUpgradeStrategy, string(strategy))
 }
 
-// machineOf waits for the host of the Machine of a MachineSet.
+// machineOf waits for the host of a MachineSet's Machine.
 func (l lab) machineOf(set string, strategy v1alpha1.UpgradeStrategy) (n serving) {
 	l.Helper()
 	n.strategy = strategy
@@ -182,7 +182,7 @@ func (l lab) machineOf(set string, strategy v1alpha1.UpgradeStrategy) (n serving
 	return n
 }
 
-// legacyNode returns a Machine that a legacy operator has made a node.
+// legacyNode returns a Machine that a legacy operator has configured as a node.
 func (l lab) legacyNode(set string, strategy v1alpha1.UpgradeStrategy) serving {
 	l.Helper()
 	n := l.machineOf(set, strategy)
@@ -191,7 +191,7 @@ func (l lab) legacyNode(set string, strategy v1alpha1.UpgradeStrategy) serving {
 	return n
 }
 
-// ourNode returns a Machine whose host loses updates of Windows after it has become a node.
+// ourNode returns a Machine with a host that loses Windows updates after it has become a node.
 func (l lab) ourNode(set string, strategy v1alpha1.UpgradeStrategy) serving {
 	l.Helper()
 	n := l.machineOf(set, strategy)
@@ -205,7 +205,7 @@ func (l lab) ourNode(set string, strategy v1alpha1.UpgradeStrategy) serving {
 	return n
 }
 
-// installUpdate changes the revision of a host's Windows, and restarts the host by hand.
+// installUpdate changes the Windows revision of a host, and restarts the host without the operator.
 func (l lab) installUpdate(h *rig.Host, revision int) {
 	l.Helper()
 	h.Machine().InstallUpdate(revision)
@@ -213,8 +213,8 @@ func (l lab) installUpdate(h *rig.Host, revision int) {
 	l.must(h.Machine().Boot(l.Context()))
 }
 
-// setImage gives the MachineSet of a Machine another image. If the Machine runs the build of that image, it is made to
-// have come from it.
+// setImage sets the image of a Machine's MachineSet. If the image has the refused build, it is also set in the
+// Machine.
 func (l lab) setImage(name, image string) {
 	l.Helper()
 	machine, err := l.Machine(l.Context(), name)
@@ -249,7 +249,8 @@ func (l lab) hybridOverlay(ctx context.Context, value string) error {
 	return l.Client.Patch(ctx, network, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// goesOn waits until the instance of a Machine is held up for a reason, and checks that its node is Ready all the same.
+// goesOn waits until the instance of a Machine is blocked for a reason, and checks that the node is nevertheless
+// Ready.
 func (l lab) goesOn(n serving, reason string, says []string) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
@@ -271,7 +272,7 @@ func (l lab) goesOn(n serving, reason string, says []string) {
 	})
 }
 
-// untouched checks that a Machine and its node are as before.
+// untouched checks that a Machine and its node are unchanged.
 func (l lab) untouched(n serving) {
 	l.Helper()
 	machine, err := l.Machine(l.Context(), n.machine)
@@ -287,7 +288,7 @@ func (l lab) untouched(n serving) {
 	}
 }
 
-// eventOf waits for an event that says why a Machine is not replaced.
+// eventOf waits for an event with the reason why a Machine is not replaced.
 func (l lab) eventOf(n serving, check, part string) {
 	l.Helper()
 	l.eventually("an event of "+n.machine+" with "+check, &corev1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {

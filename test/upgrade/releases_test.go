@@ -14,27 +14,27 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Releases of the operator, after each other.
+// Consecutive releases of the operator.
 const (
 	initial   = "initial"
-	patch     = "patch"     // a patch release: another kubelet and another agent, with few bytes changed
-	unchanged = "unchanged" // another version of the operator, and nothing else
+	patch     = "patch"     // a patch release: another kubelet and agent, with few changed bytes
+	unchanged = "unchanged" // only another version of the operator
 	patch2    = "patch2"    // the next patch release
-	exits     = "exits"     // its kubelet ends as soon as it is started
-	unhealthy = "unhealthy" // its kubelet runs and never says that it is healthy
-	notReady  = "not-ready" // its kubelet is healthy, and its Node is not Ready
-	mended    = "mended"    // the release after those
-	others    = "others"    // kubelet and agent come from patch2, and everything else is another version
+	exits     = "exits"     // the kubelet exits right after its start
+	unhealthy = "unhealthy" // the kubelet runs and never reports healthy
+	notReady  = "not-ready" // the kubelet is healthy, and the Node is not Ready
+	mended    = "mended"    // the release after these three
+	others    = "others"    // kubelet and agent of patch2, with other versions of all other components
 )
 
-// sizePercent is how large the payloads are, next to the lab's usual. The agent's part of them is as in reality: 10 of
-// 308 MB.
+// sizePercent is the size of the payloads relative to the lab's usual size. The share of the agent is realistic: 10
+// of 308 MB.
 const (
 	sizePercent = 40
 	agentBytes  = 18200 << 10 * sizePercent / 100 / 30
 )
 
-// madeReleases are all releases, in a directory.
+// madeReleases contains all releases in a directory.
 type madeReleases struct {
 	dir    string
 	byName map[string]madeRelease
@@ -46,22 +46,22 @@ type madeRelease struct {
 	payload *payload.Payload
 }
 
-// releases are made when a test first asks for them.
+// releases are generated at their first use.
 var releases struct {
 	once sync.Once
 	made *madeReleases
 	err  error
 }
 
-// otherVersions are the versions of all components of every platform beside kubelet and agent, each different from the
-// releases before.
+// otherVersions contains the versions of all components on all platforms except kubelet and agent, each different
+// from the previous releases.
 var otherVersions = map[string]string{
 	"containerd": "v2.4.3", "kube-proxy": "v1.36.5", "kube-log-runner": "v0.36.5", "cni": "v1.9.2",
 	"hybrid-overlay-node": "v1.0.1",
 	"windows_exporter":    "v0.31.9", "csi-proxy": "v1.3.1",
 }
 
-// makeReleases makes all releases.
+// makeReleases generates all releases.
 func makeReleases() (*madeReleases, error) {
 	dir, err := os.MkdirTemp("", "wmco-test-releases-")
 	if err != nil {
@@ -101,7 +101,7 @@ func makeReleases() (*madeReleases, error) {
 	return made, nil
 }
 
-// removeReleases takes the releases away, if a test asked for them.
+// removeReleases deletes the releases if they were generated.
 func removeReleases() int {
 	if releases.made == nil {
 		return 0
@@ -113,7 +113,7 @@ func removeReleases() int {
 	return 0
 }
 
-// release returns a release by its name.
+// release returns a release by name.
 func release(t *testing.T, name string) madeRelease {
 	t.Helper()
 	releases.once.Do(func() { releases.made, releases.err = makeReleases() })

@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// A setting of the cluster that does not work costs one node, for a while, however many may be unavailable at once; and
-// the operator that comes after the one that has seen it does not try it on another.
+// A broken cluster setting affects only one node, temporarily, independent of the number of nodes that may be
+// unavailable. The next operator process does not apply the setting to another node.
 func TestABadSettingStopsAtTheFirstNode(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
 	l.stopsAlone()
@@ -27,7 +27,7 @@ func TestABadSettingStopsAtTheFirstNode(t *testing.T) {
 		before[h.Options.Name] = services(h)
 	}
 
-	// The kubelet ends with an error: the high threshold must be above the low one, which is 80 by default.
+	// The kubelet exits with an error: the high threshold must be above the low threshold, which is 80 by default.
 	l.must(l.SetKubeletSettings(t.Context(), map[string]any{"imageGCHighThresholdPercent": 70}))
 	canary := ""
 	l.anyInstance("to have failed with the setting", 2*time.Minute, func(i *v1alpha1.WindowsInstance) bool {

@@ -11,13 +11,13 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// watched is what is followed of a fleet, and what must hold of it.
+// watched records the availability of a fleet and checks its limits.
 type watched struct {
 	lab
 	availability *rig.Availability
 }
 
-// watch begins to follow the availability of all Windows nodes, and of the workload's pods where there is one.
+// watch starts to record the availability of all Windows nodes, and of the workload's pods if there are any.
 func (l lab) watch(w *workload, except ...string) watched {
 	l.Helper()
 	options := rig.AvailabilityOptions{Except: except}
@@ -30,7 +30,7 @@ func (l lab) watch(w *workload, except ...string) watched {
 	return watched{l, a}
 }
 
-// report is what has happened until now.
+// report returns the record until now.
 func (w watched) report() (report rig.AvailabilityReport) {
 	w.Helper()
 	w.within(limit, func(ctx context.Context) (err error) {
@@ -40,8 +40,8 @@ func (w watched) report() (report rig.AvailabilityReport) {
 	return report
 }
 
-// kept checks that no more nodes were unavailable than the budget, that the gate knew of each, and that so many pods
-// were healthy all the time.
+// kept checks that the number of unavailable nodes never exceeded the budget and that the disruption policy listed
+// each of them. At least minHealthy pods must always have been healthy.
 func (w watched) kept(budget, minHealthy int) rig.AvailabilityReport {
 	w.Helper()
 	report := w.report()
@@ -63,39 +63,39 @@ func (w watched) kept(budget, minHealthy int) rig.AvailabilityReport {
 	return report
 }
 
-// quietTime is how long nothing may happen for a cluster to be silent.
+// quietTime is the minimum time without activity for a cluster to count as silent.
 const quietTime = 4 * time.Second
 
-// silent waits until there is a time in which the operator asks the API server for nothing but its leases, and no host
-// is contacted.
+// silent waits for a period in which the operator requests only its leases from the API server, and connects to no
+// host.
 func (l lab) silent() {
 	l.Helper()
 	rigtest.Silent(l.T, l.Rig, quietTime, nil)
 }
 
-// still waits until there is a time in which the operator changes nothing, and no host is contacted. It may ask whether
-// it may go on.
+// still waits for a period in which the operator sends only read requests, such as checks whether it may continue,
+// and connects to no host.
 func (l lab) still() {
 	l.Helper()
 	rigtest.Silent(l.T, l.Rig, quietTime, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
 }
 
-// allHosts returns all that there are and were.
+// allHosts returns all listed hosts and all hosts of Machines, including former ones.
 func (l lab) allHosts() []*rig.Host { return append(l.Hosts(), l.MachineHosts()...) }
 
-// received is how many bytes a host has got over SSH.
+// received returns the number of bytes that a host has received over SSH.
 func received(h *rig.Host) int64 { return h.Machine().Journal().Bytes(fake.KindReceived) }
 
-// services is how often something was done to services of a host.
+// services returns the number of operations on services of a host.
 func services(h *rig.Host) int { return len(h.Machine().Journal().Entries(ofServices)) }
 
-// ofServices leaves out that Windows did not restart a service after a crash: a change that was rolled back before has
-// crashed it.
+// ofServices reports whether an entry is about a service. It excludes the entries for missing restarts after a
+// crash, because a rolled back change has crashed the service before.
 func ofServices(e fake.Entry) bool {
 	return e.Kind == fake.KindService && !strings.HasPrefix(e.Detail, "no restart of ")
 }
 
-// lastServices returns the last entries of a host's journal that are of services.
+// lastServices returns the last journal entries of a host about services.
 func lastServices(h *rig.Host, n int) (told []string) {
 	entries := h.Machine().Journal().Entries(ofServices)
 	for _, e := range entries[max(0, len(entries)-n):] {
@@ -104,7 +104,7 @@ func lastServices(h *rig.Host, n int) (told []string) {
 	return told
 }
 
-// boots is how often a host was started.
+// boots returns the number of boots of a host.
 func boots(h *rig.Host) int {
 	return len(h.Machine().Journal().Entries(func(e fake.Entry) bool {
 		return e.Kind == fake.KindPower && e.Detail == "boot"

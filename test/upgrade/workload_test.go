@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 )
 
-// workload is a Deployment on Windows nodes with a PodDisruptionBudget, in a namespace of its own.
+// workload is a Deployment on Windows nodes with a PodDisruptionBudget, in a separate namespace.
 type workload struct {
 	lab
 	namespace string
@@ -24,7 +24,7 @@ type workload struct {
 
 func (w *workload) labels() map[string]string { return map[string]string{"app": "web"} }
 
-// podSpec returns the spec of a pod as users write it for Windows nodes.
+// podSpec returns a pod spec for Windows nodes, as users write it.
 func podSpec() corev1.PodSpec {
 	return corev1.PodSpec{
 		NodeSelector: map[string]string{corev1.LabelOSStable: "windows"},
@@ -35,13 +35,13 @@ func podSpec() corev1.PodSpec {
 	}
 }
 
-// namespace makes a namespace that pods may be made in. It goes with the test.
+// namespace creates a namespace that is ready for pods and deleted after the test.
 func (l lab) namespace() string {
 	l.Helper()
 	name := clustertest.Namespace(l.T, l.Cluster())
 	clients, err := kubernetes.NewForConfig(l.Config)
 	l.must(err)
-	l.Cleanup(func() { // Nobody is left who would end the pods.
+	l.Cleanup(func() { // No kubelet is left to end the pods.
 		for _, kind := range []client.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{}} {
 			_ = l.Client.DeleteAllOf(context.Background(), kind, client.InNamespace(name))
 		}
@@ -56,8 +56,8 @@ func (l lab) namespace() string {
 	return name
 }
 
-// deploy makes a Deployment whose budget lets one pod be away, and waits until all of its pods run. change may change
-// the pods.
+// deploy creates a Deployment with a budget that allows one unavailable pod, and waits until all pods run. change
+// may modify the pods.
 func (l lab) deploy(replicas int, change ...func(*corev1.PodTemplateSpec)) *workload {
 	l.Helper()
 	w := &workload{lab: l, namespace: l.namespace()}
@@ -77,7 +77,7 @@ func (l lab) deploy(replicas int, change ...func(*corev1.PodTemplateSpec)) *work
 	return w
 }
 
-// budget makes the PodDisruptionBudget want so many pods, or makes it.
+// budget creates the PodDisruptionBudget or sets its minimum number of available pods.
 func (w *workload) budget(minAvailable int) {
 	w.Helper()
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}}
@@ -96,8 +96,8 @@ func (w *workload) budget(minAvailable int) {
 	w.must(w.Client.Create(w.Context(), budget))
 }
 
-// runs waits until so many pods are Ready and not to end, and returns the nodes that they run on, with how many each
-// has.
+// runs waits until the given number of pods are Ready and not being deleted, and returns the number of pods per
+// node.
 func (w *workload) runs(replicas int) (nodes map[string]int) {
 	w.Helper()
 	w.eventually("the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {

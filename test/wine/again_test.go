@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// wicd runs a verb of the agent that lies on a host, as the operator does.
+// wicd runs an agent command with the agent installed on a host, as the operator does.
 func wicd(t *testing.T, h *wine.Host, words string) verb.Result {
 	t.Helper()
 	root, err := h.Path(nodespec.AgentRoot)
@@ -37,8 +37,8 @@ func wicd(t *testing.T, h *wine.Host, words string) verb.Result {
 	return verb.Result{}
 }
 
-// asksForTheAPIServer checks what the host tells of the way to the API server: Windows' own resolver and sockets
-// answer.
+// asksForTheAPIServer checks the host's report about the connectivity to the API server, with real name resolution
+// and sockets.
 func asksForTheAPIServer(t *testing.T, h *wine.Host) {
 	for url, want := range map[string]string{
 		"https://" + apiName + ":" + apiPort:          "",
@@ -57,7 +57,7 @@ func asksForTheAPIServer(t *testing.T, h *wine.Host) {
 	}
 }
 
-// plansNothing checks that nothing of a configured host differs from its spec.
+// plansNothing checks that a configured host does not differ from its spec.
 func plansNothing(t *testing.T, h *wine.Host) {
 	p := wicd(t, h, "plan --spec "+nodespec.SpecPath).Plan
 	if p == nil || len(p.Steps) > 0 || len(p.Needs) > 0 {
@@ -66,7 +66,7 @@ func plansNothing(t *testing.T, h *wine.Host) {
 	}
 }
 
-// restarts ends the operator, and checks that the next one does nothing on a host that is a node already.
+// restarts ends the operator, and checks that the next one does nothing on a host that is already a node.
 func (l *lab) restarts(t *testing.T, operator *rig.Operator, h *wine.Host) {
 	services := []string{"containerd", "kubelet", "hybrid-overlay-node", "kube-proxy", nodespec.ServiceAgent}
 	running := func() (ids []string) {
@@ -79,7 +79,7 @@ func (l *lab) restarts(t *testing.T, operator *rig.Operator, h *wine.Host) {
 	must(t, operator.Stop())
 	seen := len(h.Journal())
 	l.run()
-	// An address that nobody answers on shows that the new operator has been through all instances.
+	// An unused address shows that the new operator has reconciled all instances.
 	must(t, l.SetInstances(l.Context(), map[string]string{l.entry(h): "username=Administrator",
 		gateway.String(): "username=Administrator"}))
 	l.awaitAt(gateway.String(), "to be told to be out of reach", func(instance *v1alpha1.WindowsInstance) bool {
@@ -97,7 +97,7 @@ func (l *lab) restarts(t *testing.T, operator *rig.Operator, h *wine.Host) {
 	}
 }
 
-// what keeps a host from becoming a node is reported, and nothing of the host is changed.
+// the reason why a host cannot become a node is reported, and the host is not changed.
 func TestAHostThatCannotBeANodeIsLeftAsItIs(t *testing.T) {
 	l := newLab(t, "WIN_FIVE")
 	h := l.hosts[0]

@@ -12,10 +12,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// repairLimit is how long the agent may take to put a thing back, on a busy machine.
+// repairLimit is the maximum time for a repair by the agent on a busy machine.
 const repairLimit = 90 * time.Second
 
-// drifts changes one thing after the other on a node, and waits until it is put back.
+// drifts causes one drift after the other on a node, and waits for each repair.
 func drifts(t *testing.T, h *wine.Host) {
 	t.Helper()
 	want, exporter := commandLine(t, h, "kube-proxy"), process(t, h, "windows_exporter")
@@ -47,7 +47,7 @@ func drifts(t *testing.T, h *wine.Host) {
 			t.Logf("put back after %s", time.Since(began).Round(100*time.Millisecond))
 		})
 	}
-	// The agent logs a step after it took effect.
+	// The agent logs a step after the step took effect.
 	for _, reported := range []string{"kube-proxy", "containerd", "windows_exporter", "kubelet.conf"} {
 		t.Run("the agent's log names "+reported, func(t *testing.T) {
 			defer func() {
@@ -60,7 +60,7 @@ func drifts(t *testing.T, h *wine.Host) {
 	}
 }
 
-// agentLog returns all that the agent's service has logged.
+// agentLog returns the complete log of the agent's service.
 func agentLog(t *testing.T, h *wine.Host) string {
 	t.Helper()
 	folder, err := h.Path(nodespec.LogDirectory(nodespec.ServiceAgent))
@@ -76,7 +76,7 @@ func agentLog(t *testing.T, h *wine.Host) string {
 	return text.String()
 }
 
-// eventually asks until it holds: a host has nothing to wait on. Most questions start a process under Wine.
+// eventually polls until the condition holds, because a host has no watch. Most checks start a process under Wine.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(repairLimit)
@@ -94,12 +94,12 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// process returns the process of a running service; empty when it does not run or is not there.
+// process returns the process ID of a running service, or "" if the service does not run or does not exist.
 func process(t *testing.T, h *wine.Host, service string) string {
 	return administer(t, h, "state "+service)
 }
 
-// commandLine returns the command line of a service, as the service control manager has it.
+// commandLine returns the command line of a service from the service control manager.
 func commandLine(t *testing.T, h *wine.Host, service string) string {
 	return administer(t, h, "get "+service)
 }
@@ -119,7 +119,7 @@ func exists(t *testing.T, h *wine.Host, windows string) bool {
 	return err == nil
 }
 
-// programs are how many agents lie on a host.
+// programs returns the number of agents installed on a host.
 func programs(t *testing.T, h *wine.Host) int {
 	t.Helper()
 	root, err := h.Path(nodespec.AgentRoot)
@@ -129,7 +129,7 @@ func programs(t *testing.T, h *wine.Host) int {
 	return len(found)
 }
 
-// upgrade runs an operator of another version, with an agent of that version in its payload.
+// upgrade runs an operator of another version, with an agent of that version in the payload.
 func (l *lab) upgrade(version string) {
 	l.Helper()
 	dir := payloadOf(l.T, version, payloadOptions)

@@ -28,7 +28,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// says waits until the instance of an address says one of these reasons, and returns all that it says.
+// says waits until the instance of an address reports one of these reasons, and returns the complete report.
 func (l *lab) says(address string, reasons ...string) (said string) {
 	l.Helper()
 	l.awaitAt(address, "to say "+strings.Join(reasons, " or "), func(instance *v1alpha1.WindowsInstance) bool {
@@ -41,7 +41,7 @@ func (l *lab) says(address string, reasons ...string) (said string) {
 	return said
 }
 
-// awaitEvent waits for an event in the operator's namespace with the reason whose note holds the text.
+// awaitEvent waits for an event in the operator's namespace with the reason and with the text in its note.
 func (l *lab) awaitEvent(reason, text string) {
 	l.Helper()
 	l.awaitObject("event "+reason+" about "+text, &eventsv1.Event{},
@@ -62,8 +62,8 @@ func (l *lab) awaitObject(what string, watched client.Object, condition func(con
 	must(l.T, l.WaitFor(ctx, what, watched, condition))
 }
 
-// followNode watches the Node of a host from now on. The function that it returns checks that the Node kept pods off at
-// each moment until it was proven.
+// followNode watches the Node of a host from now on. The returned function checks that the Node was unschedulable
+// until it was verified.
 func (l *lab) followNode(h *wine.Host) (proven func()) {
 	l.Helper()
 	watching, err := l.Client.Watch(l.Context(), &corev1.NodeList{}, client.MatchingFields{"metadata.name": nodeName(h)})
@@ -110,7 +110,7 @@ func provenState(n *corev1.Node) string {
 	return "open to pods before it was proven"
 }
 
-// nothingLeft checks that the cluster holds nothing of a host's node.
+// nothingLeft checks that no object of a host's node is left in the cluster.
 func (l *lab) nothingLeft(h *wine.Host) {
 	l.Helper()
 	name := nodeName(h)
@@ -128,7 +128,7 @@ func (l *lab) nothingLeft(h *wine.Host) {
 
 const guidePod = "guide"
 
-// readsALog reads the log of a pod: the API server asks the kubelet at port 10250.
+// readsALog reads the log of a pod. The API server connects to the kubelet at port 10250 for it.
 func (g *guide) readsALog() {
 	h := g.nameless
 	pod := &corev1.Pod{
@@ -141,7 +141,7 @@ func (g *guide) readsALog() {
 			TerminationGracePeriodSeconds: ptr.To[int64](1),
 		},
 	}
-	must(g.T, g.Client.Create(g.Context(), pod)) // it stays until its node is drained
+	must(g.T, g.Client.Create(g.Context(), pod)) // the pod stays until the node is drained
 	g.awaitObject("the pod to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		now := &corev1.Pod{}
 		err := reader.Get(ctx, client.ObjectKeyFromObject(pod), now)
@@ -159,7 +159,7 @@ func (g *guide) readsALog() {
 	}
 }
 
-// request is one for a serving certificate.
+// request is a request for a serving certificate.
 type request struct {
 	name, user, commonName string
 	group                  string
@@ -178,7 +178,7 @@ func (g *guide) approvesNothingForOthers() {
 	for _, other := range others {
 		g.ask(other)
 	}
-	// What came before it was seen before it.
+	// The approver has already seen the earlier requests when this request is signed.
 	g.ask(request{"for-its-own", node, node, nodes, nodeName(g.named), own})
 	g.awaitObject("the node's own request to be signed", &certificatesv1.CertificateSigningRequest{},
 		func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -195,11 +195,11 @@ func (g *guide) approvesNothingForOthers() {
 		if len(undecided.Status.Conditions) > 0 {
 			g.Errorf("request %s was decided: %+v", other.name, undecided.Status.Conditions)
 		}
-		must(g.T, g.Client.Delete(g.Context(), undecided)) // who removes a node looks for what is left undecided
+		must(g.T, g.Client.Delete(g.Context(), undecided)) // the removal of a node checks for undecided requests
 	}
 }
 
-// ask makes the request, as its user.
+// ask creates the request as its user.
 func (g *guide) ask(r request) {
 	g.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

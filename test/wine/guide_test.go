@@ -25,14 +25,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// guide is the story of an administrator who follows the guide: each chapter begins where the one before it has ended.
+// guide is a story of an administrator with the guide. Each chapter continues from the state at the end of the
+// previous chapter.
 type guide struct {
 	*lab
 	operator *rig.Operator
-	key      []byte // the private key that the hosts know
+	key      []byte // the private key that the hosts accept
 	entries  map[string]string
-	before   map[string]snapshot // of the hosts, by name
-	// named has a DNS name and is listed by it. Of nameless, name servers know nothing. Nobody has the address silent.
+	before   map[string]snapshot // keyed by host name
+	// named has a DNS name and is listed by it. nameless is unknown to name servers. silent is an unused address.
 	named, nameless *wine.Host
 	silent          string
 }
@@ -55,7 +56,7 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 	for _, h := range g.hosts {
 		g.before[h.Name()] = snapshotOf(t, h)
 	}
-	must(t, g.nameless.Stop(t.Context())) // it is switched on when it is its turn
+	must(t, g.nameless.Stop(t.Context())) // switched on in its own chapter
 	_, err := g.InstallOperator(t.Context(), guideNamespace)
 	must(t, err)
 	g.operator = g.run()
@@ -91,12 +92,12 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 			chapter.tell(&now)
 		})
 		if !told {
-			t.FailNow() // the next begins where this one has ended
+			t.FailNow() // the next chapter needs the state at the end of this one
 		}
 	}
 }
 
-// rsaKey returns a key as ssh-keygen -t rsa -m PEM makes it.
+// rsaKey returns a key in the format of ssh-keygen -t rsa -m PEM.
 func rsaKey(t *testing.T) ([]byte, ssh.PublicKey) {
 	t.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -112,7 +113,7 @@ func (g *guide) listed() {
 	must(g.T, g.SetInstances(g.Context(), g.entries))
 }
 
-// name returns the DNS name of the host that has one.
+// name returns the DNS name of the named host.
 func (g *guide) name() string { return dnsName(netip.MustParseAddr(address(g.named))) }
 
 func (g *guide) waitsForTheKey() {
@@ -169,7 +170,7 @@ func (g *guide) makesANode() {
 	g.configuredOnce(g.named.Journal()[seen:])
 }
 
-// configuredOnce checks what has happened to a host until it was a node. That it is looked at while it goes down is no
+// configuredOnce checks that each step until a host was a node ran once. Inspections during the shutdown do not
 // matter.
 func (g *guide) configuredOnce(journal []wine.Entry) {
 	g.Helper()
@@ -209,7 +210,8 @@ func (g *guide) addsAHost() {
 	must(g.T, g.nameless.Start(g.Context()))
 	g.awaitReady(g.nameless)
 	proven()
-	// The connection over which it became a node may end a moment after that is known; a new one would show as a login.
+	// The connection of the configuration may end a moment after the node is Ready. A new connection would show as
+	// a login.
 	touched := slices.DeleteFunc(g.named.Journal()[seen:], func(e wine.Entry) bool {
 		return e.Kind == wine.KindDisconnect
 	})
@@ -284,7 +286,7 @@ func (g *guide) deletesTheList() {
 		}
 		return i != nil && strings.Contains(i.Status.NextAction, v1alpha1.AnnotationForgetHost)
 	})
-	g.nodeOf(dead) // stays until an administrator decides
+	g.nodeOf(dead) // kept until an administrator decides
 	patch := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationForgetHost + `":"true"}}}`
 	must(g.T, g.Client.Patch(g.Context(), &instance, client.RawPatch("application/merge-patch+json", []byte(patch))))
 	g.awaitGone(dead)
@@ -298,7 +300,7 @@ func (g *guide) deletesTheList() {
 	}
 }
 
-// givenBack checks that a host is as it was before it was a node, and that the cluster holds nothing of it.
+// givenBack checks that a host is restored to its original state, and that the cluster holds nothing of the host.
 func (g *guide) givenBack(h *wine.Host) {
 	g.Helper()
 	if diff := cmp.Diff(g.before[h.Name()], snapshotOf(g.T, h)); diff != "" {

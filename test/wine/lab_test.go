@@ -1,6 +1,7 @@
-// Package wine proves end to end what only Windows' own interfaces can show, with the unmodified wicd.exe on hosts made
-// of Wine: the real control plane with the rights of deploy/, a real service control manager, registry, process table
-// and file system. What Wine lacks stands in: see lab/wine/standin.
+// Package wine verifies end to end the behavior that depends on Windows' own interfaces, with the unmodified
+// wicd.exe on Wine hosts. The control plane is real, with the RBAC rules of deploy/. The service control manager,
+// registry, process table and file system are real as well. Missing parts of Wine are simulated, see
+// lab/wine/standin.
 package wine_test
 
 import (
@@ -34,25 +35,25 @@ import (
 const (
 	apiName = "api-int.lab.example.com"
 	apiPort = "6443"
-	// limit is how long a host may take to become a node, to be repaired or to be given back, on a busy machine.
+	// limit is the maximum time for a host to become a node, to be repaired or to be restored, on a busy machine.
 	limit = 5 * time.Minute
 )
 
-// gateway is this machine's end of the line to all hosts.
+// gateway is this machine's address in the network of all hosts.
 var gateway = netip.MustParseAddr("10.89.255.254")
 
-// apiURL is where hosts reach the API server.
+// apiURL is the URL of the API server for hosts.
 const apiURL = "https://" + apiName + ":" + apiPort
 
 var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: apiURL})
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// testMain gives the tests a network of their own: those of another checkout use the same addresses. There is no way
-// out of it to Debian's archive and to Go's modules, so what hosts are made of is fetched before.
+// testMain runs the tests in a separate network, because tests of another checkout use the same addresses. Debian's
+// archive and Go's modules cannot be reached from this network, so the dependencies of hosts are fetched before.
 func testMain(m *testing.M) int {
 	if wine.Available() != nil {
-		return m.Run() // each test says so
+		return m.Run() // each test reports this
 	}
 	if !namespace.Inside() {
 		if err := fetch(); err != nil {
@@ -84,7 +85,7 @@ func testMain(m *testing.M) int {
 	})
 }
 
-// fetch makes what all hosts are made of, and gets the modules of the programs that run on them.
+// fetch prepares the common parts of all hosts, and downloads the modules of the programs that run on hosts.
 func fetch() error {
 	if _, err := wine.Prepare(context.Background(), ""); err != nil {
 		return err
@@ -100,7 +101,7 @@ func fetch() error {
 
 var scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "wmco-wine-test-") })
 
-// kit is what all hosts are made of.
+// kit contains the common parts of all hosts.
 var kit = sync.OnceValues(func() (*winerig.Kit, error) {
 	dir, err := scratch()
 	if err != nil {
@@ -109,7 +110,7 @@ var kit = sync.OnceValues(func() (*winerig.Kit, error) {
 	return winerig.Prepare(context.Background(), "", filepath.Join(dir, "node.exe"))
 })
 
-// administrator is the program of folder administrator, and administratorPath is where hosts have it.
+// administrator is the program in directory administrator, and administratorPath is its path on hosts.
 var administrator = sync.OnceValues(func() (string, error) {
 	dir, err := scratch()
 	if err != nil {
@@ -121,7 +122,7 @@ var administrator = sync.OnceValues(func() (string, error) {
 
 const administratorPath = `C:\ProgramData\wmco-lab\administrator.exe`
 
-// agent builds the agent with a version of its own.
+// agent builds the agent with the version.
 func agent(version string) (string, error) {
 	dir, err := scratch()
 	if err != nil {
@@ -145,7 +146,7 @@ func build(path, pkg string, ldflags ...string) error {
 	return nil
 }
 
-// payloadOf makes the payload of a version of the operator.
+// payloadOf generates the payload of an operator version.
 func payloadOf(t *testing.T, version string, options payload.Options) string {
 	t.Helper()
 	k, err := kit()
@@ -164,19 +165,19 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// payloadOptions are the options of the stand-ins.
+// payloadOptions are the options of the simulated components.
 var payloadOptions payload.Options
 
-// lab is a cluster with Wine hosts and an installed operator, which does not run yet.
+// lab is a cluster with Wine hosts and an installed operator that does not run yet.
 type lab struct {
 	*rig.Rig
 	*testing.T
 	hosts []*wine.Host
-	// byName lists hosts by their DNS names, in place of their addresses.
+	// byName lists hosts by DNS name instead of address.
 	byName bool
 }
 
-// entry is what windows-instances lists a host by.
+// entry returns the key of a host in windows-instances.
 func (l *lab) entry(h *wine.Host) string {
 	if l.byName {
 		return dnsName(netip.MustParseAddr(address(h)))
@@ -184,21 +185,21 @@ func (l *lab) entry(h *wine.Host) string {
 	return address(h)
 }
 
-// addresses counts the hosts of all tests: what a test leaves in the cluster is not to be taken for another's.
+// addresses counts the hosts of all tests, so that no test uses the address of a previous test's host.
 var addresses atomic.Int32
 
-// maxHosts is how many hosts with DNS names all tests may have.
+// maxHosts is the maximum number of hosts with DNS names in all tests.
 const maxHosts = 100
 
 // hostAddress returns the address of a host by its number.
 func hostAddress(number int) netip.Addr { return netip.AddrFrom4([4]byte{10, 89, 0, byte(number + 1)}) }
 
-// dnsName returns the DNS name of a host's address, by which it may be listed.
+// dnsName returns the DNS name for a host's address.
 func dnsName(address netip.Addr) string {
 	return fmt.Sprintf("instance-%d.example.com", address.As4()[3])
 }
 
-// newLab makes hosts with these computer names, which no other test has.
+// newLab creates hosts with these computer names, which no other test uses.
 func newLab(t *testing.T, names ...string) *lab {
 	t.Helper()
 	var hosts []wine.Options
@@ -208,7 +209,7 @@ func newLab(t *testing.T, names ...string) *lab {
 	return newLabOf(t, hosts...)
 }
 
-// newLabOf makes hosts with these options; what they leave open is as for all.
+// newLabOf creates hosts with these options, and with defaults for unset options.
 func newLabOf(t *testing.T, hosts ...wine.Options) *lab {
 	t.Helper()
 	needWine(t)
@@ -219,7 +220,7 @@ func newLabOf(t *testing.T, hosts ...wine.Options) *lab {
 	return l
 }
 
-// needWine skips where there can be no Wine hosts.
+// needWine skips the test if Wine hosts are unavailable.
 func needWine(t *testing.T) {
 	t.Helper()
 	if err := wine.Available(); err != nil {
@@ -227,7 +228,7 @@ func needWine(t *testing.T) {
 	}
 }
 
-// install makes a lab without hosts, with the operator where it usually is and its key.
+// install creates a lab without hosts, with the operator in the usual namespace and its key.
 func install(t *testing.T, options rig.Options) *lab {
 	t.Helper()
 	l := prepare(t, options)
@@ -237,7 +238,7 @@ func install(t *testing.T, options rig.Options) *lab {
 	return l
 }
 
-// prepare makes a lab without hosts and operator; network, payload and log are as for all.
+// prepare creates a lab without hosts and operator, with the default network, payload and log.
 func prepare(t *testing.T, options rig.Options) *lab {
 	t.Helper()
 	options.Network, options.PayloadDir, options.Log = rig.RealNetwork{}, payloadOf(t, "1.0.0-lab", payloadOptions),
@@ -259,7 +260,8 @@ func prepare(t *testing.T, options rig.Options) *lab {
 	return l
 }
 
-// logWarnings logs the events of type Warning: a failed step of a host is only there, once the next attempt has succeeded.
+// logWarnings logs the events of type Warning, because a failed step of a host appears only there once the next
+// attempt has succeeded.
 func (l *lab) logWarnings() {
 	var events corev1.EventList
 	if err := l.Client.List(context.WithoutCancel(l.Context()), &events); err != nil {
@@ -272,8 +274,8 @@ func (l *lab) logWarnings() {
 	}
 }
 
-// addHost makes a host; without an address it gets the next one. Of its files, those without one on this machine are
-// the administrator's program.
+// addHost creates a host, by default with the next address. Files without a local path are copies of the
+// administrator's program.
 func (l *lab) addHost(options wine.Options) {
 	l.Helper()
 	k, err := kit()
@@ -311,7 +313,7 @@ func (l *lab) run() *rig.Operator {
 	return o
 }
 
-// list writes the hosts into windows-instances; none empties it.
+// list writes the hosts into windows-instances, or empties it without hosts.
 func (l *lab) list(hosts ...*wine.Host) {
 	l.Helper()
 	entries := map[string]string{}
@@ -321,13 +323,13 @@ func (l *lab) list(hosts ...*wine.Host) {
 	must(l.T, l.SetInstances(l.Context(), entries))
 }
 
-// await waits until the instance of a host, which may be nil, is as the condition wants it.
+// await waits until the instance of a host, which may be nil, meets the condition.
 func (l *lab) await(h *wine.Host, what string, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
 	l.awaitAt(l.entry(h), what, condition)
 }
 
-// awaitAt is await for what is listed by this address or name.
+// awaitAt is like await, for an instance listed by this address or name.
 func (l *lab) awaitAt(address, what string, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
@@ -357,7 +359,6 @@ func (l *lab) awaitGone(h *wine.Host) {
 	l.await(h, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
 }
 
-// node reads a host's Node.
 func (l *lab) nodeOf(h *wine.Host) *corev1.Node {
 	l.Helper()
 	n := &corev1.Node{}

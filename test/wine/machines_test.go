@@ -29,12 +29,13 @@ import (
 
 const machineSet = "windows"
 
-// administratorsKeys is where OpenSSH for Windows has the keys of administrators.
+// administratorsKeys is the file in which OpenSSH for Windows stores the keys of administrators.
 const administratorsKeys = `C:\ProgramData\ssh\administrators_authorized_keys`
 
-// On AWS the image lets nobody in: key and open ports come with the user data. The node has the name that the
-// platform's metadata service tells the host, and a route to that service. On vSphere the template holds the key,
-// whatever the user data is, and the host gets the Machine's name, for which it is restarted. R-026, R-033, R-037,
+// On AWS the image accepts no login: the user data installs the key and opens the ports. The node has the name that
+// the platform's metadata service reports to the host, and a route to that service. On vSphere the template
+// contains the key, independent of the user data, and the host is restarted to get the Machine's name. R-026,
+// R-033, R-037,
 // R-042
 func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
 	needWine(t)
@@ -67,7 +68,7 @@ func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
 	})
 }
 
-// machineLab is a cluster on a platform whose Machines are Wine hosts. The operator runs.
+// machineLab is a cluster on a platform with Wine hosts as Machines. The operator runs.
 type machineLab struct {
 	*lab
 	cloud *winerig.Cloud
@@ -103,7 +104,7 @@ func newMachineLab(t *testing.T, platform string) *machineLab {
 	return l
 }
 
-// scaleUp makes a MachineSet without Machines, as the guide says, and scales it to 1.
+// scaleUp creates a MachineSet without Machines according to the guide, and scales it to 1.
 func (l *machineLab) scaleUp(options rig.MachineSetOptions) (machine string, node *corev1.Node, h *wine.Host) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
@@ -158,7 +159,7 @@ func (l *machineLab) scaleToZero(machine, node string, h *wine.Host) {
 	}
 }
 
-// scaleLinuxToZero takes away the Machines with Linux, of which there are no hosts.
+// scaleLinuxToZero removes the Linux Machines, which have no hosts.
 func (l *machineLab) scaleLinuxToZero() {
 	l.Helper()
 	var sets machinev1.MachineSetList
@@ -168,7 +169,7 @@ func (l *machineLab) scaleLinuxToZero() {
 	}
 }
 
-// explain is what a failed test wants to know of the hosts.
+// explain returns a report about the hosts for a failed test.
 func (l *machineLab) explain() string {
 	machines, err := l.Machines(context.WithoutCancel(l.Context()), machineSet)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// metadataAddress is where AWS has its metadata service. All hosts reach it through their gateway, which is this
-// machine.
+// metadataAddress is the address of AWS' metadata service. All hosts reach it through this machine as their
+// gateway.
 var metadataAddress = netip.MustParseAddr("169.254.169.254")
 
-// serveMetadata answers as AWS' Instance Metadata Service does to those who have a token, that is version 2. A host is
-// known by its address.
+// serveMetadata responds like version 2 of AWS' Instance Metadata Service, which requires a token. Hosts are
+// identified by address.
 func serveMetadata() (stop func(), err error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(metadataAddress.String(), "80"))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // nodeName returns the name of a host's Node.
 func nodeName(h *wine.Host) string { return strings.ToLower(h.Name()) }
 
-// forward makes the API server reachable for hosts at an address of their network, until the test's end.
+// forward makes the API server reachable for hosts at an address of their network until the end of the test.
 func forward(t *testing.T, address, server string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
@@ -21,7 +21,7 @@ func forward(t *testing.T, address, server string) {
 	go winerig.Forward(listener, strings.TrimPrefix(server, "https://"))
 }
 
-// address returns a host's own.
+// address returns the address of a host.
 func address(h *wine.Host) string {
 	address, _, _ := net.SplitHostPort(h.Address())
 	return address

@@ -68,8 +68,8 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	})
 }
 
-// the operator ends at three moments of the first configuration, and the next one goes on. The host is
-// listed by its DNS name.
+// the operator is killed at three moments of the first configuration, and the next operator
+// continues. The host is listed by its DNS name.
 func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
 	l := newLab(t, "WIN-TWO")
 	l.byName = true
@@ -87,7 +87,7 @@ func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
 	l.awaitReady(h)
 }
 
-// the present agent runs, so its file cannot be overwritten; the new one lies beside it.
+// the current agent runs, so the file cannot be overwritten. The new agent is stored next to it.
 func TestTheAgentIsReplacedWhileItRuns(t *testing.T) {
 	l := newLab(t, "WIN-THREE")
 	h := l.hosts[0]
@@ -108,7 +108,7 @@ func TestTheAgentIsReplacedWhileItRuns(t *testing.T) {
 	}
 	deadline := time.Now().Add(limit)
 	for programs(t, h) != 1 && time.Now().Before(deadline) {
-		time.Sleep(time.Second) // the former agent's folder goes with the next apply or look of the service
+		time.Sleep(time.Second) // the next apply or check of the service deletes the previous agent's directory
 	}
 	if n := programs(t, h); n != 1 {
 		t.Errorf("%d agents lie on the host, want the new one", n)

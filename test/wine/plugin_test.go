@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// showsHost runs the commands of kubectl windows that ask the agent on a host, over the operator's SSH connection.
+// showsHost runs the commands of kubectl windows that query the agent on a host, over the operator's SSH
+// connection.
 func (l *lab) showsHost(t *testing.T, pod operatorpod.Pod, h *wine.Host) {
 	t.Helper()
 	name := ""

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// initialVersion is the version of the operator with which hosts become nodes.
+// initialVersion is the version of the operator that configures the hosts as nodes.
 const initialVersion = "1.0.0-lab"
 
 // release is a version of the operator with its payload.
@@ -25,7 +25,7 @@ type release struct {
 	payload *nodepayload.Payload
 }
 
-// releaseIn returns the release whose payload is in a folder.
+// releaseIn returns the release with the payload in a directory.
 func releaseIn(t *testing.T, version, dir string) release {
 	t.Helper()
 	p, err := nodepayload.Load(dir)
@@ -33,7 +33,7 @@ func releaseIn(t *testing.T, version, dir string) release {
 	return release{rig.Release{Version: version, PayloadDirectory: dir}, p}
 }
 
-// makeRelease makes a release with another agent and another kubelet, and with patches from earlier ones.
+// makeRelease creates a release with another agent and another kubelet, and with patches for earlier releases.
 func makeRelease(t *testing.T, version, kubelet string, defect payload.Defect, earlier ...release) release {
 	t.Helper()
 	options := payloadOptions
@@ -45,13 +45,13 @@ func makeRelease(t *testing.T, version, kubelet string, defect payload.Defect, e
 	return releaseIn(t, version, payloadOf(t, version, options))
 }
 
-// kubelet returns the version of the release's kubelet.
+// kubelet returns the release's kubelet version.
 func (r release) kubelet() string {
 	c, _ := r.payload.Manifest().Component(nodespec.ServiceKubelet)
 	return c.Version
 }
 
-// raise ends an operator and starts one of another release, as OLM does.
+// raise ends an operator and starts an operator of another release, as OLM does.
 func (l *lab) raise(o *rig.Operator, to release) *rig.Operator {
 	l.Helper()
 	must(l.T, o.Stop())
@@ -60,8 +60,8 @@ func (l *lab) raise(o *rig.Operator, to release) *rig.Operator {
 	return next
 }
 
-// isOf checks that a host has the programs of a release and of no other, but for the agent, under the names that are
-// documented, and runs them.
+// isOf checks that a host has only the programs of a release, except for the agent, under the documented names, and
+// runs them.
 func (l *lab) isOf(h *wine.Host, want release) {
 	l.Helper()
 	agent, err := want.payload.Agent()
@@ -78,7 +78,7 @@ func (l *lab) isOf(h *wine.Host, want release) {
 		folders = append(folders, r.Directory)
 	}
 	slices.Sort(folders)
-	// The host lets go of what it was before after its node was proven.
+	// The agent deletes the rollback target after the node was verified.
 	eventually(l.T, fmt.Sprintf("%s has the releases %q and no way back", h.Name(), folders), func() bool {
 		return slices.Equal(list(l.T, h, nodespec.ReleasesRoot), folders) && !exists(l.T, h, nodespec.FallbackPath)
 	})
@@ -86,7 +86,7 @@ func (l *lab) isOf(h *wine.Host, want release) {
 	l.runs(h, spec, nodespec.AgentPath(agent.SHA256))
 }
 
-// linked checks the documented names of programs.
+// linked checks that the documented names lead to the programs.
 func (l *lab) linked(h *wine.Host, spec nodespec.NodeSpec) {
 	l.Helper()
 	for _, link := range spec.Links {
@@ -109,7 +109,7 @@ func (l *lab) linked(h *wine.Host, spec nodespec.NodeSpec) {
 	}
 }
 
-// runs checks that the services run programs of the spec's releases, and the agent of the release.
+// runs checks that the services run programs of the spec's releases, and the release's agent.
 func (l *lab) runs(h *wine.Host, spec nodespec.NodeSpec, agent string) {
 	l.Helper()
 	programs := []string{agent}
@@ -128,13 +128,13 @@ func (l *lab) runs(h *wine.Host, spec nodespec.NodeSpec, agent string) {
 	}
 }
 
-// service is how the service control manager has it. Process is 0 unless it runs.
+// service is the state of a service in the service control manager. Process is 0 unless the service runs.
 type service struct {
 	CommandLine string
 	Process     int
 }
 
-// servicesOf returns the services of a spec on a host, by their names.
+// servicesOf returns the services of a spec on a host, by name.
 func servicesOf(t *testing.T, h *wine.Host, spec nodespec.NodeSpec) (found map[string]service) {
 	t.Helper()
 	words := "list " + nodespec.ServiceAgent
@@ -145,7 +145,7 @@ func servicesOf(t *testing.T, h *wine.Host, spec nodespec.NodeSpec) (found map[s
 	return found
 }
 
-// specOf is what a host is held to.
+// specOf returns the current NodeSpec of a host.
 func specOf(t *testing.T, h *wine.Host) (spec nodespec.NodeSpec) {
 	t.Helper()
 	path, err := h.Path(nodespec.SpecPath)
@@ -156,7 +156,7 @@ func specOf(t *testing.T, h *wine.Host) (spec nodespec.NodeSpec) {
 	return spec
 }
 
-// list returns the entries of a folder of a host.
+// list returns the entries of a directory on a host.
 func list(t *testing.T, h *wine.Host, folder string) (paths []string) {
 	t.Helper()
 	path, err := h.Path(folder)
@@ -169,7 +169,8 @@ func list(t *testing.T, h *wine.Host, folder string) (paths []string) {
 	return paths
 }
 
-// verbs returns the agent's verbs that were run on a host since a moment of its journal, each with its program.
+// verbs returns the agent commands that ran on a host since a position in the journal, each with the path of the
+// agent.
 func verbs(h *wine.Host, since int) (lines []string) {
 	for _, e := range h.Journal()[since:] {
 		if e.Kind == wine.KindExec && strings.Contains(e.Detail, nodespec.AgentProgram+" ") {
@@ -179,7 +180,7 @@ func verbs(h *wine.Host, since int) (lines []string) {
 	return lines
 }
 
-// of reports whether an instance is Ready and of a version.
+// of returns a function that reports whether an instance is Ready and of a version.
 func of(version string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return rig.IsReady(i) && i.Status.Version == version }
 }

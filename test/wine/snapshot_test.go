@@ -21,17 +21,17 @@ const (
 	servicesKey    = `HKLM\System\CurrentControlSet\Services`
 	environmentKey = `HKLM\System\CurrentControlSet\Control\Session Manager\Environment`
 	firewallKey    = servicesKey + `\SharedAccess\Parameters\FirewallPolicy\FirewallRules`
-	// certificatesKey is where the machine's certificates are.
+	// certificatesKey contains the machine's certificates.
 	certificatesKey = `HKLM\Software\Microsoft\SystemCertificates`
-	// featuresKey is where the stand-in for DISM keeps the states of Windows' features, and hnsFolder where the one for
-	// the Host Compute Network keeps networks and endpoints, a file each.
+	// featuresKey is where the simulated DISM stores the states of Windows' features. hnsFolder is where the
+	// simulated Host Compute Network stores networks and endpoints, one file each.
 	featuresKey        = `HKLM\Software\wmco-lab\features`
 	pendingFeaturesKey = `HKLM\SOFTWARE\wmco-lab\pending`
 	hnsFolder          = `C:\ProgramData\wmco-lab\hns`
 )
 
-// snapshot is what a host is like: files and folders of its drive with a digest of their content, services, machine
-// environment, certificates, features, networks, and the programs that run.
+// snapshot is the state of a host: files and directories with a digest of their content, services, machine
+// environment, certificates, features, networks, and running programs.
 type snapshot struct {
 	Files        map[string]string
 	Services     []string
@@ -43,7 +43,7 @@ type snapshot struct {
 	Processes    []string // file names
 }
 
-// volatile are folders of Windows that change by themselves.
+// volatile lists directories of Windows with independent changes.
 var volatile = []string{`windows`, `users`, `programdata/ssh`, `programdata/microsoft`, `programdata/wmco-lab`}
 
 func snapshotOf(t *testing.T, h *wine.Host) snapshot {
@@ -55,8 +55,8 @@ func snapshotOf(t *testing.T, h *wine.Host) snapshot {
 	}
 }
 
-// features are how Windows' features stand. What the stand-in keeps as pending came into force with the boot that has
-// forgotten the mark.
+// features returns the states of Windows' features. A state that the simulated DISM stores as pending is in effect
+// after the boot that has deleted the mark.
 func features(t *testing.T, h *wine.Host) []string {
 	t.Helper()
 	lines := registry(t, h, featuresKey)
@@ -92,10 +92,10 @@ func networks(t *testing.T, h *wine.Host) []string {
 	return found
 }
 
-// transient are programs that come and go with a connection, or when Windows likes.
+// transient lists programs that run only during a connection, or at times chosen by Windows.
 var transient = []string{"administrator.exe", "cmd.exe", "conhost.exe", "reg.exe"}
 
-// processes returns the file names of the programs that run, each once.
+// processes returns the file names of the running programs, without duplicates.
 func processes(t *testing.T, h *wine.Host) []string {
 	t.Helper()
 	result, err := h.Exec(t.Context(), administratorPath+" processes")
@@ -142,7 +142,7 @@ func files(t *testing.T, h *wine.Host) map[string]string {
 	return found
 }
 
-// registry returns the lines of a key with all below it.
+// registry returns the lines of a key and its subkeys.
 func registry(t *testing.T, h *wine.Host, key string) []string {
 	t.Helper()
 	result, err := h.Exec(t.Context(), `reg query "`+key+`" /s`)
@@ -154,7 +154,7 @@ func registry(t *testing.T, h *wine.Host, key string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool { return strings.TrimSpace(line) == "" })
 }
 
-// report is what a failed test wants to know of a host.
+// report returns a report about a host for a failed test.
 func report(h *wine.Host) string {
 	refused, _ := h.Refused()
 	text := "refused: " + strings.Join(refused, "; ")

@@ -13,15 +13,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// containersEnabled is the feature Containers as the stand-in for DISM keeps it: such a host had it before.
+// containersEnabled is the feature Containers in the format of the simulated DISM: legacy hosts have it enabled.
 const containersEnabled = `[Software\\wmco-lab\\features\\Containers]
 "DisplayName"="Containers"
 "State"=dword:00000004
 "Restart"=dword:00000001
 `
 
-// bootstrapped are services of a host of the time before WICD, in the order in which they start: each depends on the
-// one before it.
+// bootstrapped lists the services of a host from before WICD, in start order. Each depends on the previous one.
 var bootstrapped = []struct{ name, program, arguments string }{
 	{"docker", `C:\Program Files\Docker\dockerd.exe`, "--run-service"},
 	{"kubelet", `C:\k\kubelet.exe`,
@@ -31,11 +30,11 @@ var bootstrapped = []struct{ name, program, arguments string }{
 	{"kube-proxy", `C:\k\kube-proxy.exe`, `--windows-service --proxy-mode=kernelspace --kubeconfig=C:\k\kubeconfig`},
 }
 
-// R-093, R-127, R-157: the programs that WMCB left run, and so cannot be replaced before they are stopped.
+// R-093, R-127, R-157: the programs installed by WMCB run, so they cannot be replaced before they are stopped.
 func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 	options := wine.Options{Name: "WIN-SIX", Registry: []string{containersEnabled}, Files: map[string]string{}}
 	for _, s := range bootstrapped {
-		options.Files[s.program] = "" // a program that idles
+		options.Files[s.program] = "" // an idle program
 	}
 	old := t.TempDir() + "/old"
 	must(t, os.WriteFile(old, []byte("apiVersion: v1\nkind: Config\n"), 0o600))

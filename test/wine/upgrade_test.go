@@ -21,8 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// What happens to nodes in service, one after the other: a release that works, one that does not, and a restart that
-// was asked for.
+// Nodes in service go through a working release, a broken release, and a requested restart, one after the other.
 func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
 	l := newLab(t, "WIN-SEVEN", "WIN-EIGHT")
 	o := l.run()
@@ -53,8 +52,8 @@ func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
 	})
 }
 
-// upgrades brings a release that works: each host is kept, and the programs are exchanged in place, the agent among
-// them.
+// upgrades installs a working release: each host is kept, and the programs, including the agent, are replaced in
+// place.
 func (l *lab) upgrades(o *rig.Operator, next release, namespace string) *rig.Operator {
 	l.Helper()
 	began, a := time.Now(), l.watch(namespace)
@@ -89,8 +88,8 @@ func (l *lab) upgrades(o *rig.Operator, next release, namespace string) *rig.Ope
 	return o
 }
 
-// fails brings a release that does not work: the first host is brought back to the release before, and the other is
-// left alone.
+// fails installs a broken release: the first host is rolled back to the previous release, and the other host is
+// unchanged.
 func (l *lab) fails(o *rig.Operator, former, bad release, namespace string) *rig.Operator {
 	l.Helper()
 	began, a := time.Now(), l.watch(namespace)
@@ -132,10 +131,10 @@ func (l *lab) fails(o *rig.Operator, former, bad release, namespace string) *rig
 	return o
 }
 
-// restartsOnce asks for a restart: the host is restarted once, and nothing is configured again.
+// restartsOnce requests a restart: the host is restarted once, and nothing is reconfigured.
 func (l *lab) restartsOnce(present release, h *wine.Host, namespace string) {
 	l.Helper()
-	for _, h := range l.hosts { // The operator of the present release has nothing against it.
+	for _, h := range l.hosts { // The operator of the current release agrees.
 		l.await(h, "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
 			return rig.IsReady(i) && i.Status.FailedChange == nil && meta.IsStatusConditionTrue(i.Status.Conditions,
 				v1alpha1.ConditionUpToDate)
@@ -176,14 +175,14 @@ func (l *lab) restartsOnce(present release, h *wine.Host, namespace string) {
 	l.isOf(h, present)
 }
 
-// in returns the lab for a part of the test.
+// in returns the lab for a subtest.
 func (l *lab) in(t *testing.T) *lab {
 	part := *l
 	part.T = t
 	return &part
 }
 
-// host returns the lab's host with a node of this name; nil when there is none.
+// host returns the lab's host with a node of this name, or nil.
 func (l *lab) host(node string) *wine.Host {
 	for _, h := range l.hosts {
 		if nodeName(h) == node {
@@ -193,7 +192,7 @@ func (l *lab) host(node string) *wine.Host {
 	return nil
 }
 
-// inService reports whether a node takes pods.
+// inService reports whether a node is schedulable.
 func inService(n *corev1.Node) bool {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -203,8 +202,8 @@ func inService(n *corev1.Node) bool {
 	})
 }
 
-// kept checks that at most one node was unavailable at any time and that enough pods were healthy, and returns the
-// nodes that were unavailable, in their order.
+// kept checks that at most one node was unavailable at a time and that enough pods were healthy. It returns the
+// nodes that were unavailable, in order.
 func (l *lab) kept(a *rig.Availability, healthy int) []string {
 	l.Helper()
 	report, err := a.Report(l.Context())
@@ -216,7 +215,7 @@ func (l *lab) kept(a *rig.Availability, healthy int) []string {
 	return report.Disturbed
 }
 
-// undisturbed waits until nothing is disturbed any more.
+// undisturbed waits until no node is disrupted any more.
 func (l *lab) undisturbed() {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
@@ -230,7 +229,8 @@ func (l *lab) undisturbed() {
 		}))
 }
 
-// awaitRolledBack waits until the change of a host to a version has failed and was taken back, and returns the host.
+// awaitRolledBack waits until the change of a host to a version has failed and was rolled back, and returns the
+// host.
 func (l *lab) awaitRolledBack(version string) (canary *wine.Host) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)

@@ -18,8 +18,8 @@ import (
 // workloadLabels are the labels of the workload's pods.
 var workloadLabels = map[string]string{"app": "web"}
 
-// deploy makes a Deployment on the lab's hosts whose budget lets one pod be away, waits until all of its pods run, and
-// returns its namespace.
+// deploy creates a Deployment on the lab's hosts with a budget that allows one unavailable pod. It waits until all
+// pods run, and returns the namespace.
 func (l *lab) deploy(replicas int) (namespace string) {
 	l.Helper()
 	namespace = clustertest.Namespace(l.T, l.Cluster())
@@ -28,7 +28,7 @@ func (l *lab) deploy(replicas int) (namespace string) {
 			err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
 			return err == nil, client.IgnoreNotFound(err)
 		}))
-	var hosts []string // other tests have left nodes
+	var hosts []string // excludes nodes of previous tests
 	for _, h := range l.hosts {
 		hosts = append(hosts, nodeName(h))
 	}
@@ -53,7 +53,7 @@ func (l *lab) deploy(replicas int) (namespace string) {
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: selector,
 		}}))
-	l.Cleanup(func() { // nobody is left who would end the pods
+	l.Cleanup(func() { // no kubelet is left to end the pods
 		ctx, in := context.Background(), client.InNamespace(namespace)
 		_ = l.Client.DeleteAllOf(ctx, &appsv1.Deployment{}, in)
 		_ = l.Client.DeleteAllOf(ctx, &policyv1.PodDisruptionBudget{}, in)
@@ -63,7 +63,7 @@ func (l *lab) deploy(replicas int) (namespace string) {
 	return namespace
 }
 
-// podsRun waits until so many pods of the workload are Ready and not to end.
+// podsRun waits until the given number of the workload's pods are Ready and not being deleted.
 func (l *lab) podsRun(namespace string, want int) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
@@ -84,7 +84,7 @@ func (l *lab) podsRun(namespace string, want int) {
 		}))
 }
 
-// watch begins to follow how many of the lab's nodes and of the workload's pods are available.
+// watch starts to record the availability of the lab's nodes and of the workload's pods.
 func (l *lab) watch(namespace string) *rig.Availability {
 	l.Helper()
 	var nodes corev1.NodeList

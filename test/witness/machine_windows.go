@@ -20,14 +20,14 @@ import (
 	"github.com/windows-machine-config/wmco/test/witness/question"
 )
 
-// machine is this machine.
+// machine returns the subject for this machine.
 func machine() subject {
 	version := `SOFTWARE\Microsoft\Windows NT\CurrentVersion`
 	revision, _ := number(version, "UBR")
 	return subject{name: fmt.Sprintf("%s, 10.0.%d.%d", text(version, "ProductName"), build(), revision), probes: probes}
 }
 
-// by has the type of an answer's evidence known to what finds it.
+// by adapts a typed probe to untyped evidence.
 func by[T any](find func(*T) error) func(any) error {
 	return func(found any) error {
 		evidence, ok := found.(*T)
@@ -53,7 +53,7 @@ func value[T any](path string, read func(registry.Key) (T, error)) (result T, er
 	return read(key)
 }
 
-// text returns a value of the registry, empty if it cannot be read.
+// text returns a value of the registry, or "" if it cannot be read.
 func text(path, name string) string {
 	found, _ := value(path, func(key registry.Key) (string, error) {
 		content, _, err := key.GetStringValue(name)
@@ -69,7 +69,7 @@ func number(path, name string) (uint64, error) {
 	})
 }
 
-// setting returns a number of the registry, nil if it is not there.
+// setting returns a number of the registry, or nil if it does not exist.
 func setting(path, name string) *uint32 {
 	found, err := number(path, name)
 	if err != nil {
@@ -84,7 +84,7 @@ func build() int {
 	return found
 }
 
-// log opens a log as Go's programs and sftp-server.exe open theirs: nobody may delete it meanwhile.
+// log opens a log like Go programs and sftp-server.exe open their logs, which prevents deletion meanwhile.
 func log(e *question.Log) error {
 	folder, err := os.MkdirTemp("", "wmco-witness")
 	if err != nil {
@@ -121,7 +121,7 @@ func log(e *question.Log) error {
 	return err
 }
 
-// words returns the last cause of an error, which has no path.
+// words returns the innermost cause of an error, which contains no path.
 func words(err error) string {
 	if err == nil {
 		return ""
@@ -140,7 +140,7 @@ var (
 	objectProperties = user32.NewProc("GetUserObjectInformationW")
 )
 
-// restart finds the window station of this process, and its rights to restart Windows.
+// restart records the window station of this process, and its rights to restart Windows.
 func restart(e *question.Restart) error {
 	const objectName, exitWindows = 2, 0x40 // UOI_NAME, WINSTA_EXITWINDOWS (winuser.h)
 	var parents question.Login
@@ -184,7 +184,7 @@ func firewall(e *question.Firewall) error {
 	for profile := range question.FirewallProfiles {
 		e.Merge[profile] = setting(`SOFTWARE\Policies\Microsoft\WindowsFirewall\`+profile, "AllowLocalPolicyMerge")
 	}
-	runtime.LockOSThread() // COM counts by threads
+	runtime.LockOSThread() // COM state belongs to threads
 	defer runtime.UnlockOSThread()
 	if err := ole.CoInitializeEx(0, ole.COINIT_MULTITHREADED); err != nil {
 		return err
@@ -210,7 +210,7 @@ func firewall(e *question.Firewall) error {
 	return nil
 }
 
-// dataOfSSH is the folder of the SSH server.
+// dataOfSSH returns the directory of the SSH server.
 func dataOfSSH() string { return filepath.Join(os.Getenv("ProgramData"), "ssh") }
 
 func hostKeys(e *question.HostKeys) error {

@@ -1,9 +1,10 @@
-// Command witness answers, on a Windows machine, what the operator's code assumes about Windows: one JSON document for each
-// question of package question. It shares no code with the operator, so it does not repeat the operator's mistakes.
+// Command witness checks, on a Windows machine, the assumptions of the operator's code about Windows. It writes one
+// JSON document for each question of package question. It shares no code with the operator, so it does not repeat
+// the operator's mistakes.
 //
-// It only looks, unless -change allows it to make and delete again: files in a temporary folder, and an HNS network with the
-// name wmco-witness. It needs an administrator. Some answers need its run in a session of the SSH server, some a node,
-// and some documents from before the machine was a node (-before).
+// By default the witness only reads. With -change, it also creates and deletes files in a temporary directory, and
+// an HNS network with the name wmco-witness. It must run as an administrator. Some questions require a session of
+// the SSH server, some a node, and some documents from before the machine was a node (-before).
 package main
 
 import (
@@ -19,13 +20,13 @@ import (
 	"github.com/windows-machine-config/wmco/test/witness/question"
 )
 
-// options are the flags.
+// options contains the flags.
 type options struct {
 	out, before, only string
 	change            bool
 }
 
-// patience is how long an answer may take: a part of Windows may never answer.
+// patience is the maximum time for an answer, because a part of Windows may never respond.
 const patience = 3 * time.Minute
 
 func main() {
@@ -38,14 +39,14 @@ func main() {
 	os.Exit(run(o, os.Stdout, machine()))
 }
 
-// subject is what questions are asked about.
+// subject is the Windows machine that the questions are about.
 type subject struct {
-	name string // of the Windows
-	// probes fill the evidence of questions.
+	name string // name of the Windows version
+	// probes maps question IDs to functions that fill the evidence.
 	probes map[string]func(found any) error
 }
 
-// run returns the exit status: 1 if an answer contradicts an assumption, 2 if the questions cannot be asked.
+// run returns the exit status: 1 if an answer contradicts an assumption, 2 if the questions cannot be answered.
 func run(o options, stdout io.Writer, s subject) int {
 	contradicted, err := askAll(o, stdout, s)
 	switch {
@@ -106,7 +107,7 @@ func answer(q question.Question, o options, s subject) (question.Document, error
 	defer late.Stop()
 	select {
 	case err := <-done:
-		if err != nil { // the name of the temporary folder has the user's
+		if err != nil { // the path of the temporary directory contains the user's name
 			err = errors.New(strings.ReplaceAll(err.Error(), os.TempDir(), "TEMP"))
 		}
 		return q.Answer(s.name, found, before, err)

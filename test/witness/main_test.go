@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/test/witness/question"
 )
 
-// answering is a Windows with a disabled hns, where nothing else can be asked.
+// answering returns a Windows machine with a disabled hns, where all other probes fail.
 func answering(asked *[]string) subject {
 	s := subject{name: "Windows Server 2022", probes: map[string]func(any) error{}}
 	for _, q := range question.All() {

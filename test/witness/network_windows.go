@@ -24,7 +24,7 @@ const (
 	flagDHCP = 0x4
 )
 
-// adapter is what the evidence has, and what it must not have.
+// adapter is an adapter with properties that must not get into the evidence.
 type adapter struct {
 	question.Adapter
 	hardware  []byte
@@ -74,14 +74,14 @@ func networking(n *question.Networking) error {
 	return nil
 }
 
-// hnsRuns reports whether HNS can be asked: a question would start the service.
+// hnsRuns reports whether HNS runs and can be queried. A query would otherwise start the service.
 func hnsRuns() (bool, error) {
 	var hns question.Service
 	err := hnsService(&hns)
 	return hns.There && hns.State == windows.SERVICE_RUNNING, err
 }
 
-// adapters returns those with IPv4, and which of them has the default route.
+// adapters returns the adapters with IPv4, and marks the adapter with the default route.
 func adapters() ([]adapter, error) {
 	best, err := defaultInterface()
 	if err != nil {
@@ -121,7 +121,7 @@ func routeTable() ([]windows.MibIpForwardRow2, error) {
 	return slices.Clone(table.Rows()), nil
 }
 
-// defaultInterface returns the default route with the least metric, nil if there is none.
+// defaultInterface returns the default route with the lowest metric, or nil if there is none.
 func defaultInterface() (best *windows.MibIpForwardRow2, err error) {
 	rows, err := routeTable()
 	for i := range rows {
@@ -132,7 +132,7 @@ func defaultInterface() (best *windows.MibIpForwardRow2, err error) {
 	return best, err
 }
 
-// attachment makes a network of its own, for addresses that nobody is likely to use, and an endpoint in it.
+// attachment creates a separate network with addresses that are unlikely to be in use, and an endpoint in it.
 func attachment(e *question.Attachment) (err error) {
 	if endpoint, err := hcsshim.GetHNSEndpointByName("VIPEndpoint"); err == nil {
 		state := int(endpoint.State)
@@ -173,7 +173,7 @@ func attachment(e *question.Attachment) (err error) {
 	return err
 }
 
-// ownEndpoint finds an endpoint in the list of the older API, which has the states.
+// ownEndpoint finds an endpoint in the list of the older API, which includes the states.
 func ownEndpoint(id string) (*hcsshim.HNSEndpoint, error) {
 	list, err := hcsshim.HNSListEndpointRequest()
 	for i := range list {

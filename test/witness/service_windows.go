@@ -17,7 +17,7 @@ const (
 	keyRoot = `SYSTEM\CurrentControlSet\Services\`
 )
 
-// running is a service and the process that the service manager names for it.
+// running is a service with its process according to the service manager.
 type running struct {
 	name string
 	pid  uint32
@@ -37,7 +37,7 @@ func services() (list []running, err error) {
 		}
 		handle, err := windows.OpenService(manager.Handle, wide, windows.SERVICE_QUERY_STATUS)
 		if err != nil {
-			continue // it is for Windows alone
+			continue // only for Windows
 		}
 		service := &mgr.Service{Name: name, Handle: handle}
 		status, err := service.Query()
@@ -49,7 +49,7 @@ func services() (list []running, err error) {
 	return list, err
 }
 
-// hnsService looks at the Host Networking Service.
+// hnsService queries the Host Networking Service.
 func hnsService(e *question.Service) error {
 	start, err := number(keyRoot+"hns", "Start")
 	if errors.Is(err, registry.ErrNotExist) {
@@ -104,8 +104,8 @@ func snapshot() (map[uint32]process, error) {
 	return list, err
 }
 
-// login follows the parents of this process up to a service. Windows gives the ID of a process that has ended to another
-// one, which began later.
+// login follows the parents of this process up to a service. Windows reuses the IDs of ended processes for later
+// processes.
 func login(e *question.Login) error {
 	all, err := snapshot()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/test/witness/question"
 )
 
-// withSFTP starts the SFTP server of OpenSSH for Windows as sshd does, on pipes in place of a session, and gives it a
-// temporary folder.
+// withSFTP starts the SFTP server of OpenSSH for Windows like sshd, on pipes instead of a session, and passes a
+// temporary directory to do.
 func withSFTP(do func(client *sftp.Client, folder string) error) error {
 	folder, err := os.MkdirTemp("", ownName)
 	if err != nil {
@@ -45,7 +45,7 @@ func withSFTP(do func(client *sftp.Client, folder string) error) error {
 	return do(client, folder)
 }
 
-// remote returns the path of a file as SFTP has it.
+// remote returns the path of a file in SFTP notation.
 func remote(path ...string) string { return "/" + filepath.ToSlash(filepath.Join(path...)) }
 
 func links(e *question.Links) error {
@@ -87,7 +87,7 @@ func links(e *question.Links) error {
 	})
 }
 
-// upload writes programs that no scanner has seen yet, and renames each at once.
+// upload writes programs that no scanner has seen yet, and immediately renames each of them.
 func upload(e *question.Upload) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -122,7 +122,7 @@ func upload(e *question.Upload) error {
 
 const renameLimit = 10 * time.Second
 
-// rename tries until it works, and returns the first error.
+// rename retries until the rename succeeds, and returns the first error.
 func rename(client *sftp.Client, from, to string) (waited time.Duration, refused string) {
 	started := time.Now()
 	pace := time.NewTicker(50 * time.Millisecond)

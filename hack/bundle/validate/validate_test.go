@@ -1,5 +1,5 @@
-// Package validate_test validates bundle and catalog with OLM's own libraries. It is a module of its own, because they
-// have more dependencies than the operator should have.
+// Package validate_test validates bundle and catalog with OLM's own libraries, in a separate module, because these
+// libraries have more dependencies than the operator should have.
 package validate_test
 
 import (
@@ -15,10 +15,10 @@ import (
 
 const root = "../../.."
 
-// expected are accepted warnings: WindowsInstances have no example, because the operator creates them.
+// expected lists accepted warnings: WindowsInstances have no example, because the operator creates them.
 var expected = []string{"provided API should have an example annotation"}
 
-// flavors are the names of the packages by the value of FLAVOR.
+// flavors maps the values of FLAVOR to package names.
 var flavors = map[string]string{
 	"redhat":    "windows-machine-config-operator",
 	"community": "community-windows-machine-config-operator",

@@ -1,5 +1,5 @@
-// Package sbom describes an image in SPDX: its programs, and the Go modules in each of them, as their build information
-// has them. It reads no files. The same image gives the same document.
+// Package sbom describes an image in SPDX: the programs, and the Go modules in each program according to the build
+// information. It reads no files. The same image gives the same document.
 package sbom
 
 import (
@@ -17,23 +17,23 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// Image is what is described.
+// Image is the image to describe.
 type Image struct {
 	Name, Version, SHA256 string
 	Vendor, License       string
-	// Base is the image that it was built on; "" for none. What is in it is not known here.
+	// Base is the base image, or "". The content of the base is not described.
 	Base     string
 	Created  time.Time
 	Programs []Program
-	// Modules are data in the image that come from Go modules.
+	// Modules lists the Go modules of data files in the image.
 	Modules []*debug.Module
 }
 
 // Program is an executable in the image.
 type Program struct {
 	Name, Version, SHA256 string
-	File                  string // where it is in the image, if it lies there by itself
-	Source                string // where it comes from, if it has no build information
+	File                  string // path in the image, if the program is a separate file
+	Source                string // origin of a program without build information
 	Build                 *debug.BuildInfo
 }
 
@@ -55,7 +55,7 @@ func Document(image Image) ([]byte, error) {
 	return data.Bytes(), nil
 }
 
-// document is one that is being made.
+// document is a document under construction.
 type document struct {
 	document *v2_3.Document
 	image    common.ElementID
@@ -108,7 +108,7 @@ func (d *document) program(from Program) {
 	}
 }
 
-// modules returns all modules of a program but the main one of this repository, whose program it is.
+// modules returns all modules of a program except the main module of this repository.
 func modules(build *debug.BuildInfo) []*debug.Module {
 	all := build.Deps
 	if build.Main.Sum != "" {
@@ -133,15 +133,15 @@ func (d *document) module(m *debug.Module) common.ElementID {
 }
 
 func (d *document) standardLibrary(version string) common.ElementID {
-	version, _, _ = strings.Cut(version, " ") // experiments come after it
+	version, _, _ = strings.Cut(version, " ") // experiments follow the version
 	p := d.newPackage("Module", "stdlib", version, "LIBRARY")
 	p.PackageExternalReferences = locator("pkg:golang/stdlib@" + strings.TrimPrefix(version, "go"))
 	p.PackageDownloadLocation, p.PackageLicenseDeclared = "https://go.dev/dl/"+version+".src.tar.gz", "BSD-3-Clause"
 	return d.add(p)
 }
 
-// newPackage returns a package of which nothing more is known. Its identifier is made of the name, and of a digest,
-// because names have characters that identifiers must not have.
+// newPackage returns a package without further information. The identifier consists of the name and a digest,
+// because names may contain characters that identifiers must not contain.
 func (d *document) newPackage(kind, name, version, purpose string) *v2_3.Package {
 	sum := sha256.Sum256([]byte(name + "@" + version))
 	readable := strings.Map(func(r rune) rune {

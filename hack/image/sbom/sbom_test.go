@@ -13,7 +13,7 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// sample is an image with two Go programs that share a module, and a program of unknown contents.
+// sample returns an image with two Go programs that share a module, and a program of unknown content.
 func sample() Image {
 	shared := &debug.Module{Path: "example.org/Shared/module", Version: "v1.2.3", Sum: "h1:shared="}
 	return Image{

@@ -13,11 +13,11 @@ import (
 	"github.com/windows-machine-config/wmco/hack/registry"
 )
 
-// maxLinks is how many links are followed from a path: more are a circle.
+// maxLinks is the maximum number of links to follow from a path. More links are treated as a cycle.
 const maxLinks = 16
 
-// extract writes the file that a container of the image would see under a path. It reads the layers from the top, and
-// none below the one that has the file.
+// extract writes the file that a container of the image would have at a path. It reads the layers from the top down
+// to the first layer with the file.
 func extract(image registry.Image, file string, to target) error {
 	layers, err := layersOf(image)
 	if err != nil {
@@ -35,15 +35,16 @@ func extract(image registry.Image, file string, to target) error {
 	}
 }
 
-// search looks for one path.
+// search searches for one path.
 type search struct {
-	wanted string // without a slash at its beginning
-	top    int    // the layer to begin with
-	// folders are those on the way that a layer has: what a lower one has under that name, a link say, is covered.
+	wanted string // without a leading slash
+	top    int    // index of the first layer
+	// folders contains the directories on the path that a layer has. They hide entries of the same name in lower
+	// layers, such as links.
 	folders map[string]bool
 }
 
-// run searches until it has written the file, or has come to a link: then wanted is what the link leads to.
+// run searches until it has written the file or found a link. For a link, it sets wanted to the target.
 func (s *search) run(layers []layer, to target) (bool, error) {
 	s.folders = map[string]bool{}
 	for i := s.top; i >= 0; i-- {
@@ -77,14 +78,14 @@ const (
 	deleted // for the layers below
 )
 
-// hit is what a layer says of a path.
+// hit is the entry of a layer for a path.
 type hit struct {
 	kind    kind
-	path    string // that a link leads to
-	inLayer bool   // a hard link leads to a file of the same layer
+	path    string // target of a link
+	inLayer bool   // a hard link to a file of the same layer
 }
 
-// read reads a layer to its end: only then its digest is known to be right.
+// read reads a layer to the end, because the digest can be verified only then.
 func (s *search) read(l layer, to target) (hit, error) {
 	stream, err := l.open()
 	if err != nil {
@@ -107,7 +108,7 @@ func (s *search) read(l layer, to target) (hit, error) {
 		if err != nil {
 			return hit{}, stream.fault(err)
 		}
-		// What a layer has goes before what it deletes, wherever both stand in it.
+		// The content of a layer takes precedence over its deletions, in any order.
 		if found.kind != nothing && (found.kind != deleted || best.kind == nothing) {
 			best = found
 		}
@@ -126,7 +127,8 @@ func write(from io.Reader, header *tar.Header, to target) error {
 	return err
 }
 
-// What image layers delete is an empty file with one of these names: for one entry of the folder, and for all.
+// Image layers mark deletions by an empty file with such a name: for one entry of the directory, or for all
+// entries.
 const (
 	whiteout = ".wh."
 	opaque   = ".wh..wh..opq"
@@ -134,7 +136,7 @@ const (
 
 func cleaned(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
-// judge says what an entry means for the wanted path.
+// judge returns the effect of an entry on the wanted path.
 func (s *search) judge(header *tar.Header) (hit, error) {
 	entry := cleaned(header.Name)
 	folder, base := path.Split(entry)
@@ -168,7 +170,7 @@ func (s *search) judge(header *tar.Header) (hit, error) {
 		if rest == "" {
 			return hit{kind: aFile}, nil
 		}
-		return hit{kind: deleted}, nil // a file in the place of a folder has nothing below it
+		return hit{kind: deleted}, nil // a file that replaces a directory has no content below
 	}
 	return hit{}, fmt.Errorf("/%s is neither a file nor a link, but of type %q", entry, header.Typeflag)
 }
@@ -182,7 +184,7 @@ func deletes(is bool) hit {
 
 func isBelow(p, folder string) bool { return folder == "" || strings.HasPrefix(p, folder+"/") }
 
-// layer is a layer of an image, with the digest that the image's manifest has for it.
+// layer is a layer of an image, with its digest in the image's manifest.
 type layer struct {
 	v1.Layer
 

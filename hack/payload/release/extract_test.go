@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/hack/payload/release/releasetest"
 )
 
-// What a container of the image would see counts, however the layers come to it.
+// The result must be the file that a container would have, independent of the layer structure.
 func TestTheFileOfTheTopmostLayerIsTaken(t *testing.T) {
 	old, current := releasetest.File(program, "old"), releasetest.File(program, content)
 	for name, layers := range map[string][][]releasetest.Entry{

@@ -27,7 +27,7 @@ const (
 	content = "MZ the program of the release"
 )
 
-// component is the image of OVN-Kubernetes, as its Dockerfile makes it: the program lies beside others for Linux.
+// component returns an image like OVN-Kubernetes, which contains the Windows program next to Linux programs.
 func component(t *testing.T) v1.Image {
 	t.Helper()
 	return releasetest.Image(t, "amd64", "", []releasetest.Entry{releasetest.Folder("usr"), releasetest.File("usr/bin/oc", "oc")},
@@ -35,7 +35,7 @@ func component(t *testing.T) v1.Image {
 		[]releasetest.Entry{releasetest.File("usr/bin/ovnkube", "ovnkube")})
 }
 
-// server is a registry, and the names that it was asked for.
+// server is a registry that records the requested names.
 type server struct {
 	host  string
 	mu    sync.Mutex
@@ -70,7 +70,7 @@ func (s *server) wasAsked(part string) bool {
 	return slices.ContainsFunc(s.asked, func(line string) bool { return strings.Contains(line, part) })
 }
 
-// push puts an image into the registry, and returns its name by digest.
+// push pushes an image to the registry, and returns its name by digest.
 func (s *server) push(t *testing.T, repository string, made v1.Image) string {
 	t.Helper()
 	tag, err := name.NewTag(s.host + "/" + repository + ":pushed")
@@ -86,7 +86,7 @@ func digestOf(t *testing.T, made interface{ Digest() (v1.Hash, error) }) string 
 	return digest.String()
 }
 
-// published is a release in a registry: the name of its image.
+// published publishes a release in a registry, and returns the name of its image.
 func published(t *testing.T, s *server, ovn v1.Image) string {
 	t.Helper()
 	reference := s.push(t, "openshift-release-dev/ocp-v4.0-art-dev", ovn)
@@ -94,7 +94,7 @@ func published(t *testing.T, s *server, ovn v1.Image) string {
 		map[string]string{"ovn-kubernetes": reference, "cli": reference}))
 }
 
-// onDiskLayout writes images into a folder.
+// onDiskLayout writes images into a directory.
 func onDiskLayout(t *testing.T, images ...v1.Image) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "release")
@@ -106,7 +106,7 @@ func onDiskLayout(t *testing.T, images ...v1.Image) string {
 	return folder
 }
 
-// taken is what File writes.
+// taken returns the content that File writes.
 func taken(t *testing.T, source, mirrors string) (string, Origin, error) {
 	t.Helper()
 	r, err := Open(t.Context(), source, mirrors)

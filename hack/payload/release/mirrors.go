@@ -17,11 +17,11 @@ import (
 	"github.com/windows-machine-config/wmco/hack/registry"
 )
 
-// mirrorRules say which repositories have copies of others.
+// mirrorRules maps repositories to mirrors.
 type mirrorRules []configv1.ImageDigestMirrors
 
-// readMirrors reads a file with objects as `oc-mirror` and `oc adm release mirror` write them for a cluster; no file is
-// no rule.
+// readMirrors reads a file with objects in the format that `oc-mirror` and `oc adm release mirror` write for a
+// cluster. Without a file, there are no rules.
 func readMirrors(file string) (mirrorRules, error) {
 	if file == "" {
 		return nil, nil
@@ -62,7 +62,7 @@ func readMirrors(file string) (mirrorRules, error) {
 	return rules, nil
 }
 
-// images asks all mirrors. It implements place.
+// images queries all mirrors. It implements place.
 func (m mirrorRules) images(ctx context.Context, reference name.Digest) ([]registry.Image, error) {
 	repository := reference.Context().String()
 	var failures []error
@@ -82,7 +82,7 @@ func (m mirrorRules) images(ctx context.Context, reference name.Digest) ([]regis
 	return nil, errors.Join(failures...)
 }
 
-// forbid reports whether only mirrors may be asked.
+// forbid reports whether only mirrors may be queried.
 func (m mirrorRules) forbid(reference name.Digest) bool {
 	for _, rule := range m {
 		if _, ok := within(reference.Context().String(), rule.Source); ok &&
@@ -93,7 +93,7 @@ func (m mirrorRules) forbid(reference name.Digest) bool {
 	return false
 }
 
-// within returns what follows the part of a registry that a repository is in.
+// within returns the path of a repository within a scope, and whether the repository is in the scope.
 func within(repository, scope string) (string, bool) {
 	rest, ok := strings.CutPrefix(repository, scope)
 	return rest, ok && (rest == "" || rest[0] == '/')

@@ -10,15 +10,14 @@ import (
 	"github.com/windows-machine-config/wmco/hack/registry"
 )
 
-// A place is where images of components may be. The digest proves which image it is, so that any place is as good as
-// another.
+// A place is a possible source of component images. The digest identifies the image, so all sources are equivalent.
 type place interface {
-	// images returns those with a digest: one for each platform if an index has the digest.
+	// images returns the images with a digest: one for each platform if the digest is of an index.
 	images(ctx context.Context, reference name.Digest) ([]registry.Image, error)
 }
 
-// placesOf returns the places in the order in which they are asked. A layout stands for all registries: who has one has
-// no network.
+// placesOf returns the sources in the order of queries. A layout replaces all registries, because its users have no
+// network.
 func placesOf(source string, rules mirrorRules, inSource []registry.Image) ([]place, error) {
 	if registry.IsFolder(source) {
 		return []place{folder{source, inSource}}, nil
@@ -30,7 +29,7 @@ func placesOf(source string, rules mirrorRules, inSource []registry.Image) ([]pl
 	return []place{rules, beside{release.Context()}, itself{rules}}, nil
 }
 
-// find returns the image that a reference names.
+// find returns the image for a reference.
 func (r *Release) find(ctx context.Context, reference name.Digest) (registry.Image, error) {
 	var failures []error
 	for _, p := range r.places {
@@ -46,7 +45,7 @@ func (r *Release) find(ctx context.Context, reference name.Digest) (registry.Ima
 	return registry.Image{}, errors.Join(failures...)
 }
 
-// folder is an OCI layout that has everything.
+// folder is a complete OCI layout.
 type folder struct {
 	path string
 	all  []registry.Image
@@ -66,17 +65,17 @@ func (f folder) images(_ context.Context, reference name.Digest) ([]registry.Ima
 	return found, nil
 }
 
-// beside is the repository of the release image, where `oc adm release mirror` puts all images of a release.
+// beside is the repository of the release image, to which `oc adm release mirror` copies all images of a release.
 type beside struct{ repository name.Repository }
 
 func (b beside) images(ctx context.Context, reference name.Digest) ([]registry.Image, error) {
 	if b.repository.String() == reference.Context().String() {
-		return nil, nil // it is asked as itself
+		return nil, nil // queried by itself
 	}
 	return ask(ctx, b.repository.Digest(reference.DigestStr()).String())
 }
 
-// itself is the name that the release has, if no rule forbids it.
+// itself is the original repository in the release, unless a rule forbids it.
 type itself struct{ rules mirrorRules }
 
 func (i itself) images(ctx context.Context, reference name.Digest) ([]registry.Image, error) {

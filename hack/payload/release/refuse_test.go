@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/hack/payload/release/releasetest"
 )
 
-// nobody is an address that nobody listens on.
+// nobody returns an address without a listener.
 func nobody(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -25,7 +25,7 @@ func nobody(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// damaged is a layout in which one blob has another byte.
+// damaged writes a layout with a changed byte in one blob.
 func damaged(t *testing.T, broken func(ovn, release v1.Image) string) string {
 	t.Helper()
 	ovn := component(t)

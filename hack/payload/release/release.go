@@ -1,6 +1,5 @@
-// Package release takes files out of an OpenShift release: from the release image to the image of a component, and from
-// the layer that has the file. It checks every byte against the digest that leads there. What a file is good for is the
-// matter of its caller.
+// Package release extracts files from an OpenShift release: from the release image to the image of a component, and
+// to the layer with the file. Every byte is verified by digest. Callers check whether a file is suitable.
 package release
 
 import (
@@ -22,28 +21,28 @@ import (
 const (
 	// referencesPath is the file of a release image that names the images of all components, as an ImageStream.
 	referencesPath = "release-manifests/image-references"
-	// releaseLabel is on release images and on no other: its value is the version.
+	// releaseLabel is a label of release images only. Its value is the version.
 	releaseLabel = "io.openshift.release"
 
 	maxReferencesBytes = 16 << 20
 	maxFileBytes       = 1 << 30
 )
 
-// platform belongs to the images that hold programs for Windows nodes.
+// platform is the platform of the images that contain programs for Windows nodes.
 var platform = v1.Platform{OS: "linux", Architecture: "amd64"}
 
-// Release is a release image that was read.
+// Release is a parsed release image.
 type Release struct {
 	Version string // "4.20.1"
 
-	source     string // as it was given
+	source     string // as given by the user
 	digest     v1.Hash
 	components map[string]name.Digest // by their tags in the ImageStream
 	places     []place
 }
 
-// Open reads a release image: a name in a registry, or a folder with an OCI layout, which then has the images of the
-// components too. The file mirrors, if there is one, says where else these are.
+// Open reads a release image: a name in a registry, or a directory with an OCI layout, which must also contain the
+// images of the components. The optional file mirrors lists other sources of these images.
 func Open(ctx context.Context, source, mirrors string) (*Release, error) {
 	r := &Release{source: source}
 	if err := r.open(ctx, mirrors); err != nil {
@@ -73,7 +72,7 @@ func (r *Release) open(ctx context.Context, mirrors string) error {
 	return err
 }
 
-// choose returns the release image: in a layout there are others.
+// choose returns the release image. A layout also contains other images.
 func (r *Release) choose(images []registry.Image) (registry.Image, error) {
 	var releases []registry.Image
 	for _, i := range images {
@@ -102,7 +101,7 @@ func (r *Release) choose(images []registry.Image) (registry.Image, error) {
 	return image, nil
 }
 
-// readReferences reads which images the release is made of.
+// readReferences reads the names of the release's images.
 func (r *Release) readReferences(image registry.Image) error {
 	var content bytes.Buffer
 	if err := extract(image, referencesPath, &buffer{Buffer: &content, limit: maxReferencesBytes}); err != nil {
@@ -130,15 +129,15 @@ func (r *Release) readReferences(image registry.Image) error {
 	return nil
 }
 
-// Origin is where a file was found.
+// Origin is the origin of a file.
 type Origin struct {
-	Image   string // by digest, as the release names it
+	Image   string // by digest, from the release
 	Release string // by digest
 }
 
 func (o Origin) String() string { return o.Image + " of release " + o.Release }
 
-// Origin returns where a component's files come from, before they are looked for.
+// Origin returns the origin of a component's files without extracting them.
 func (r *Release) Origin(component string) (Origin, error) {
 	reference, ok := r.components[component]
 	if !ok {
@@ -148,7 +147,7 @@ func (r *Release) Origin(component string) (Origin, error) {
 	return Origin{Image: reference.String(), Release: r.Version + " (" + r.digest.String() + ")"}, nil
 }
 
-// File writes a file of a component's image. The destination is a new file, and there only if all is well.
+// File writes a file of a component's image. The destination must not exist, and is created only on success.
 func (r *Release) File(ctx context.Context, component, path, destination string) (Origin, error) {
 	origin, err := r.Origin(component)
 	if err != nil {
@@ -176,12 +175,12 @@ func writeFile(image registry.Image, path, destination string) error {
 	return nil
 }
 
-// A target takes a file's content. The same file may come several times in a layer: the last one counts.
+// A target receives a file's content. If a layer contains the same file several times, the last one counts.
 type target interface {
 	io.Writer
-	// reset forgets what was written.
+	// reset discards the written content.
 	reset() error
-	// max is how long the content may be.
+	// max returns the maximum length of the content.
 	max() int64
 }
 

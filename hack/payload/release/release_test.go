@@ -70,7 +70,7 @@ func TestImagesOfAReleaseComeFromMirrors(t *testing.T) {
 	const source = "quay.invalid/openshift-release-dev/ocp-v4.0-art-dev"
 	s := newServer(t, everyone)
 	ovn := component(t)
-	// The release's own names lead nowhere.
+	// The release's original names are unreachable.
 	release := s.push(t, "mirrored/release", releasetest.Release(t, "amd64",
 		map[string]string{"ovn-kubernetes": source + "@" + digestOf(t, ovn)}))
 	s.push(t, "mirrored/content/ocp-v4.0-art-dev", ovn)
@@ -122,7 +122,7 @@ func TestThePullSecretOpensTheRegistry(t *testing.T) {
 	auth := base64.StdEncoding.EncodeToString([]byte("puller:secret"))
 	t.Setenv("HOME", t.TempDir())
 	must(t, os.MkdirAll(filepath.Join(os.Getenv("HOME"), ".docker"), 0o755))
-	// Docker's file does not go before the one that is named.
+	// Docker's file must not take precedence over the given file.
 	must(t, os.WriteFile(filepath.Join(os.Getenv("HOME"), ".docker", "config.json"),
 		[]byte(`{"auths":{"`+s.host+`":{"auth":"`+base64.StdEncoding.EncodeToString([]byte("old:old"))+`"}}}`), 0o600))
 	for name, scope := range map[string]string{

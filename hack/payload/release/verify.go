@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/hack/registry"
 )
 
-// errDigest says that bytes are not those that were meant.
+// errDigest is the error for content with an unexpected digest.
 var errDigest = errors.New("the content does not have this digest: it is damaged, or somebody changed it")
 
 func check(sum hash.Hash, digest v1.Hash) error {
@@ -27,8 +27,8 @@ func check(sum hash.Hash, digest v1.Hash) error {
 	return nil
 }
 
-// layersOf returns the layers, the lowest first, by a manifest that has the image's digest. A folder on disk does not
-// prove that by itself, as a registry's client does.
+// layersOf returns the layers, the lowest first, from a manifest with the image's digest. A registry client
+// verifies this digest itself, an OCI layout does not.
 func layersOf(image registry.Image) ([]layer, error) {
 	raw, err := image.RawManifest()
 	if err != nil {
@@ -62,7 +62,7 @@ type stream struct {
 	digest     v1.Hash
 }
 
-// verify reads the layer to its end, and compares the digest.
+// verify reads the layer to the end, and compares the digest.
 func (s stream) verify() error {
 	if _, err := io.Copy(io.Discard, s.compressed); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s stream) verify() error {
 	return check(s.compressed.sum, s.digest)
 }
 
-// fault returns why a layer cannot be read: another digest explains all else.
+// fault returns the reason why a layer cannot be read. A wrong digest explains all other errors.
 func (s stream) fault(err error) error {
 	return cmp.Or(s.verify(), err)
 }
@@ -92,7 +92,7 @@ func (l layer) open() (stream, error) {
 	return stream{ReadCloser: content, compressed: tee, digest: l.digest}, nil
 }
 
-// summed keeps the digest of what is read.
+// summed computes the digest of the content that is read.
 type summed struct {
 	io.ReadCloser
 
@@ -106,7 +106,7 @@ func (s *summed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// once is a layer that is read once. It implements partial.CompressedLayer.
+// once is a layer that can be read once. It implements partial.CompressedLayer.
 type once struct {
 	layer
 

@@ -1,4 +1,4 @@
-// Package sourcetree copies a part of a source tree out of a checkout, or out of an archive of one.
+// Package sourcetree copies a part of a source tree from a checkout or an archive.
 package sourcetree
 
 import (
@@ -16,9 +16,9 @@ import (
 	"strings"
 )
 
-// Copy copies the regular files below a folder of a source tree to a new directory. The tree is a directory, or a tar
-// file, compressed with gzip or not. In an archive the folder may lie in another one, as the servers of Git make it. Both
-// give the same files. Links are left out, as from Go's modules.
+// Copy copies the regular files below a subdirectory of a source tree to a new directory. The tree is a directory,
+// or a tar file, optionally compressed with gzip. In an archive, the subdirectory may be below another one, as in
+// archives from Git servers. Both sources give the same files. Links are excluded, as in Go modules.
 func Copy(source, folder, to string) error {
 	info, err := os.Stat(source)
 	if err != nil {
@@ -27,7 +27,7 @@ func Copy(source, folder, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(to) // nothing is written outside of it
+	root, err := os.OpenRoot(to) // prevents writes outside of the directory
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (w *writer) archive(name, folder string) error {
 	}
 }
 
-// inside returns the name of an archive's entry in a folder, which is at the top or one level below.
+// inside returns the name of an archive entry relative to a directory at the top or one level below.
 func inside(name, folder string) (below string, is bool) {
 	name = strings.TrimPrefix(name, "./")
 	if below, is = strings.CutPrefix(name, folder+"/"); is {

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// await has something happen, waits until all instances are as wanted, and returns after how many seconds each of them
-// was, in ascending order. What one event costs does not grow with the fleet.
+// await triggers an event, waits until all instances reach the desired state, and returns the seconds until
+// each of them did, in ascending order. The measurement overhead of one event does not grow with the fleet.
 func (l *lab) await(ctx context.Context, what string, happen func(context.Context) error,
 	wanted func(*v1alpha1.WindowsInstance) bool) (arrivals []float64, seconds float64, err error) {
 	begin := time.Now()
@@ -60,7 +60,7 @@ func (l *lab) await(ctx context.Context, what string, happen func(context.Contex
 	return arrivals, time.Since(begin).Seconds(), err
 }
 
-// progress is which instances are as wanted, and which are not.
+// progress tracks the instances that have reached the desired state, and the missing ones.
 type progress struct {
 	wanted  func(*v1alpha1.WindowsInstance) bool
 	since   map[string]time.Time
@@ -83,7 +83,7 @@ func (p *progress) take(kind watch.EventType, instance *v1alpha1.WindowsInstance
 	}
 }
 
-// explain says of some that are not as wanted why.
+// explain returns the reasons for some of the missing instances.
 func (p *progress) explain() string {
 	const some = 3
 	var b strings.Builder

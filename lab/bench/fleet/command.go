@@ -16,11 +16,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/namespace"
 )
 
-// mostHosts have addresses in the lab's network.
+// mostHosts is the number of addresses in the lab's network.
 const mostHosts = 1000
 
-// hostsGCPercent is how much garbage the process of the hosts may gather: collecting it is no part of what is measured,
-// and takes processor time from the others. The operator has Go's default.
+// hostsGCPercent is the GOGC value of the process of the hosts: its garbage collection is not measured and
+// takes processor time from other processes. The operator has Go's default.
 const hostsGCPercent = 200
 
 // Command returns the subcommand fleet.
@@ -70,7 +70,7 @@ func Command() *cobra.Command {
 	return command
 }
 
-// complete checks the flags, and makes paths absolute.
+// complete validates the flags and makes paths absolute.
 func (o *Options) complete(controlPlane *string) error {
 	var faults []error
 	if o.Hosts < 1 || o.Hosts > mostHosts {
@@ -107,7 +107,7 @@ func (o *Options) complete(controlPlane *string) error {
 	return errors.Join(faults...)
 }
 
-// inside measures in the lab's network, and writes what was measured, also where the end was not reached.
+// inside measures in the lab's network and writes the measurements, also if the run fails early.
 func (o *Options) inside(ctx context.Context, environment *namespace.Environment, file string) (exitCode int) {
 	debug.SetGCPercent(hostsGCPercent)
 	o.Dir, o.Say = environment.Dir, func(format string, args ...any) { fmt.Printf(format+"\n", args...) }

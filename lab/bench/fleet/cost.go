@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// Cost counts the work on a host, and between it and the operator.
+// Cost counts the work on a host, and the traffic between host and operator.
 type Cost struct {
 	Connections  int   `json:"connections"`
 	Execs        int   `json:"execs"`
@@ -19,11 +19,11 @@ type Cost struct {
 	Reboots      int   `json:"reboots"`
 	Processes    int   `json:"processStarts"`
 	Services     int   `json:"serviceOperations"`
-	Received     int64 `json:"bytesReceived"` // by the host, with all that SSH adds
+	Received     int64 `json:"bytesReceived"` // by the host, including SSH overhead
 	Sent         int64 `json:"bytesSent"`
 }
 
-// minus returns what was added since.
+// minus returns the difference to an earlier cost.
 func (c Cost) minus(before Cost) Cost {
 	return Cost{
 		Connections: c.Connections - before.Connections, Execs: c.Execs - before.Execs,
@@ -34,7 +34,7 @@ func (c Cost) minus(before Cost) Cost {
 	}
 }
 
-// worstCost returns the largest of each kind, which need not all be of one host.
+// worstCost returns the maximum of each kind, possibly from different hosts.
 func worstCost(costs []Cost) Cost {
 	var w Cost
 	for _, c := range costs {
@@ -49,7 +49,7 @@ func worstCost(costs []Cost) Cost {
 	return w
 }
 
-// totalCost returns the cost of all hosts together.
+// totalCost returns the sum of the costs of all hosts.
 func totalCost(costs []Cost) Cost {
 	var s Cost
 	for _, c := range costs {
@@ -58,7 +58,7 @@ func totalCost(costs []Cost) Cost {
 	return s
 }
 
-// costsSince returns what each host has cost since.
+// costsSince returns the cost of each host since an earlier measurement.
 func costsSince(after, before []Cost) []Cost {
 	costs := make([]Cost, len(after))
 	for i := range after {
@@ -67,7 +67,7 @@ func costsSince(after, before []Cost) []Cost {
 	return costs
 }
 
-// costsOf returns what each host has cost so far.
+// costsOf returns the cost of each host so far.
 func costsOf(hosts []*rig.Host) []Cost {
 	costs := make([]Cost, len(hosts))
 	for i, h := range hosts {
@@ -77,7 +77,8 @@ func costsOf(hosts []*rig.Host) []Cost {
 	return costs
 }
 
-// costOf counts in a journal, all but the bytes. Execs are the commands that were asked for, whether or not they ran.
+// costOf returns the counts in a journal, without bytes. Execs are requested commands, including commands that
+// did not run.
 func costOf(journal *fake.Journal) Cost {
 	c := Cost{
 		Connections: journal.Count(fake.KindConnection), Execs: journal.Count(winhost.KindCommand),
@@ -95,10 +96,10 @@ func costOf(journal *fake.Journal) Cost {
 	return c
 }
 
-// transferSeconds returns how long the SFTP session was in which the host received the most, that with the packed
-// programs; 0 without one.
+// transferSeconds returns the duration of the SFTP session with the most received bytes, which transferred the
+// packed programs; 0 without a session.
 func transferSeconds(entries []fake.Entry) (seconds float64) {
-	var began time.Time // zero while there is none
+	var began time.Time // zero without a session
 	most := int64(0)
 	for _, e := range entries {
 		switch {
@@ -114,10 +115,12 @@ func transferSeconds(entries []fake.Entry) (seconds float64) {
 	return seconds
 }
 
-// powerShell is PowerShell as a program in a command line: a word, not four letters of a certificate in base64.
+// powerShell matches PowerShell as a program in a command line: a complete word, not part of a certificate in
+// base64.
 var powerShell = regexp.MustCompile(`(?i)(^|[\s"'\\/&|;(])(powershell|pwsh)(\.exe)?($|[\s"'&|;)])`)
 
-// isPowerShell reports whether an entry is a command line that names PowerShell, whether or not the host let it run.
+// isPowerShell reports whether an entry is a command line that contains PowerShell, even if the host refused
+// it.
 func isPowerShell(e fake.Entry) bool {
 	return (e.Kind == winhost.KindCommand || e.Kind == fake.KindProcess) && powerShell.MatchString(e.Detail)
 }

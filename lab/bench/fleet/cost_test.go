@@ -108,7 +108,7 @@ func TestProcessorTimeAndMemoryOfAProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for now := before; now <= before; { // a process that works has more of it
+	for now := before; now <= before; { // a process that works uses processor time
 		if now, err = processorTime(os.Getpid()); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/audit"
 )
 
-// counts are all counters at one moment.
+// counts are the values of all counters at one time.
 type counts struct {
 	at    time.Time
 	costs []Cost
@@ -38,13 +38,13 @@ func (l *lab) counts() (counts, error) {
 	return c, err
 }
 
-// since returns what it has cost since then.
+// since returns the cost since an earlier count.
 func (l *lab) since(before counts, occasion Occasion) (Phase, error) {
 	after, err := l.counts()
 	if err != nil {
 		return Phase{}, err
 	}
-	if l.operator == nil { // it has ended, or was never there
+	if l.operator == nil { // it has ended or was never started
 		before.cpu.Operator = 0
 	}
 	costs := costsSince(after.costs, before.costs)
@@ -66,18 +66,19 @@ func (l *lab) since(before counts, occasion Occasion) (Phase, error) {
 	return phase, nil
 }
 
-// How long nothing must have happened until the operator counts as quiet, how long that may take, and how often to look.
+// The time without activity after which the operator counts as quiet, the timeout for that, and the poll
+// interval.
 const (
 	quietFor = 3 * time.Second
-	// quietForFleets is for more than smallFleet hosts: the operator gathers the changes of many hosts before it writes
-	// how far they are.
+	// quietForFleets is for more than smallFleet hosts: the operator batches the changes of many hosts before
+	// it writes the progress.
 	quietForFleets = disruption.LongestGathering + time.Second
 	smallFleet     = 10
 	settleLimit    = 3 * time.Minute
 	lookEvery      = 200 * time.Millisecond
 )
 
-// settle waits until the operator does nothing, and returns when it last did something.
+// settle waits until the operator is quiet, and returns the time of its last activity.
 func (l *lab) settle(ctx context.Context) (last time.Time, err error) {
 	quiet := quietFor
 	if l.Hosts > smallFleet {
@@ -110,7 +111,7 @@ func (l *lab) settle(ctx context.Context) (last time.Time, err error) {
 	}
 }
 
-// activity counts what the operator does: requests, and connections to hosts.
+// activity counts the actions of the operator: requests, and connections to hosts.
 func (l *lab) activity() (int, error) {
 	if err := l.audit.Update(); err != nil {
 		return 0, err

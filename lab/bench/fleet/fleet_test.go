@@ -9,10 +9,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/namespace"
 )
 
-// fleetSize is how many hosts the test has.
+// fleetSize is the number of hosts in the test.
 const fleetSize = 3
 
-// TestMain runs the tests in the network that a fleet is measured in.
+// TestMain runs the tests in a network like the network of a measured fleet.
 func TestMain(m *testing.M) {
 	os.Exit(namespace.RunTests(network(fleetSize, buildPath("lab-controlplane")), m.Run))
 }
@@ -25,7 +25,7 @@ func buildPath(name string) string {
 	return path
 }
 
-// A small fleet is measured in earnest, on all occasions, with the programs that make builds.
+// A small fleet is really measured, for all occasions, with the programs that `make` builds.
 func TestAFleetIsMeasured(t *testing.T) {
 	dir := t.TempDir()
 	result, err := Run(t.Context(), Options{

@@ -31,38 +31,40 @@ import (
 )
 
 const (
-	// apiAddress is where the API server is inside of the lab's network.
+	// apiAddress is the address of the API server inside the lab's network.
 	apiAddress = "10.9.255.1"
 	apiPort    = "6443"
-	// metricsAddress is where the operator serves its metrics, as its Deployment does.
+	// metricsAddress is the address of the operator's metrics, as in its Deployment.
 	metricsAddress = apiAddress + ":8443"
 	domain         = "lab.example.com"
-	// serviceAccount is the operator's, as deploy/ names it.
+	// serviceAccount is the ServiceAccount of the operator, as in deploy/.
 	serviceAccount = "windows-machine-config-operator"
-	// nodeGrace is how long a node may be silent: where a thousand kubelets share a core with all others, one may be late.
+	// nodeGrace is the maximum time between heartbeats of a node: when a thousand kubelets share a core with
+	// all other programs, heartbeats may be late.
 	nodeGrace = 5 * time.Minute
 )
 
-// Options are what is measured, and how.
+// Options configure a measurement.
 type Options struct {
 	Hosts int
-	// Occasions follow on Join.
+	// Occasions are measured after Join.
 	Occasions []Occasion
-	// Operator and Agent are the executables that make builds.
+	// Operator and Agent are the executables that `make` builds.
 	Operator, Agent string
-	// SizePercent is the size of the stand-ins in the payload next to their usual one.
+	// SizePercent is the size of the simulated programs in the payload, in percent of their usual size.
 	SizePercent int
-	// RoundTrip is the distance of the hosts.
+	// RoundTrip is the round-trip time to the hosts.
 	RoundTrip time.Duration
-	// MaxUnavailable is how many nodes an upgrade may disturb at a time.
+	// MaxUnavailable is the number of nodes that an upgrade may disrupt at a time.
 	MaxUnavailable int
-	// Limit is how long each occasion may take, and Idle how long nothing is done on the occasion Idle.
+	// Limit is the timeout of each occasion, and Idle the duration of the occasion Idle.
 	Limit, Idle time.Duration
-	// MemoryLimit is the operator's GOMEMLIMIT; "" for that of the Deployment.
+	// MemoryLimit is the operator's GOMEMLIMIT; "" for the value of the Deployment.
 	MemoryLimit string
-	// Inside runs the operator in this process, so that a profile of it shows the operator, too. It cannot be restarted then.
+	// Inside runs the operator in this process, so that a profile also includes the operator. The operator
+	// cannot be restarted then.
 	Inside bool
-	// Profile is the file for a profile of this process, which begins when the hosts are listed; "" for none.
+	// Profile is the file for a profile of this process, which starts when the hosts are listed; "" for none.
 	Profile string
 	// Log is the file for the operator's log.
 	Log string
@@ -72,7 +74,7 @@ type Options struct {
 	Say func(format string, args ...any)
 }
 
-// lab is a fleet that is measured.
+// lab is a fleet under measurement.
 type lab struct {
 	Options
 	payload  *payload.Payload
@@ -84,7 +86,7 @@ type lab struct {
 	token    string // of the service account that reads metrics
 }
 
-// network is what the lab's network must have for that many hosts.
+// network returns the configuration of the lab's network for a number of hosts.
 func network(hosts int, controlPlane string) namespace.Config {
 	api := netip.MustParseAddr(apiAddress)
 	config := namespace.Config{
@@ -104,7 +106,7 @@ func network(hosts int, controlPlane string) namespace.Config {
 	return config
 }
 
-// Run measures a fleet. It must run in a network of its own; see Command.
+// Run measures a fleet. It must run in a separate network; see Command.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	if err := checkProc(); err != nil {
 		return Result{}, err
@@ -136,7 +138,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	return l.result, nil
 }
 
-// start boots control plane and hosts, and starts the operator, which has nothing to do yet.
+// start boots the control plane and the hosts, and starts the operator, which has no work yet.
 func (l *lab) start(ctx context.Context) error {
 	l.Say("%d hosts: booting them and a control plane", l.Hosts)
 	version, err := rig.OperatorVersion(ctx, l.Operator)
@@ -199,14 +201,15 @@ func (l *lab) start(ctx context.Context) error {
 	return err
 }
 
-// goSettings returns what the Deployment sets for Go's runtime. What is set for this process is not meant for the operator.
+// goSettings returns the environment variables of the Deployment for Go's runtime. Variables of this process
+// must not affect the operator.
 func (l *lab) goSettings(ctx context.Context) ([]string, error) {
 	deployment := &appsv1.Deployment{}
 	name := client.ObjectKey{Namespace: l.rig.Namespace(), Name: "windows-machine-config-operator"}
 	if err := l.rig.Client.Get(ctx, name, deployment); err != nil {
 		return nil, fmt.Errorf("read the operator's Deployment: %w", err)
 	}
-	settings := map[string]string{"GOMEMLIMIT": "off", "GOGC": "100"} // Go's own
+	settings := map[string]string{"GOMEMLIMIT": "off", "GOGC": "100"} // Go's defaults
 	for _, container := range deployment.Spec.Template.Spec.Containers {
 		for _, variable := range container.Env {
 			if _, known := settings[variable.Name]; known {
@@ -218,8 +221,8 @@ func (l *lab) goSettings(ctx context.Context) ([]string, error) {
 	return []string{"GOMEMLIMIT=" + settings["GOMEMLIMIT"], "GOGC=" + settings["GOGC"]}, nil
 }
 
-// widenPodNetwork has the network of Windows pods hold 1,024 nodes: as the installer's documents write it, a /14 of /23, it
-// holds 512.
+// widenPodNetwork extends the network of Windows pods to 1,024 nodes: the network in the installer's documents,
+// a /14 of /23, contains 512.
 func (l *lab) widenPodNetwork(ctx context.Context) error {
 	network := &operatorv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
 	patch := `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":24}]}}}}}`
@@ -229,7 +232,7 @@ func (l *lab) widenPodNetwork(ctx context.Context) error {
 	return nil
 }
 
-// runInside runs an operator in this process, with the settings that the program has.
+// runInside runs an operator in this process, with the settings of the real program.
 func (l *lab) runInside(release rig.Release) error {
 	settings, err := nodespec.ParseLogSettings("", "", "")
 	if err != nil {
@@ -250,7 +253,7 @@ func (l *lab) close() error {
 	return errors.Join(errs...)
 }
 
-// ended returns why something has ended that must not; nil while all go on.
+// ended returns an error if a process has ended that must not end; nil while all processes run.
 func (l *lab) ended() error {
 	select {
 	case <-l.rig.Cluster().Done():

@@ -20,11 +20,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// happening has something happen to the fleet, and returns when hosts were as wanted, or how long it took where that is
-// not the question.
+// happening triggers an event in the fleet. It returns when hosts reached the desired state, or the duration if
+// arrivals do not apply.
 type happening func(context.Context, counts) (arrivals []float64, seconds float64, err error)
 
-// measure counts what an occasion costs.
+// measure measures the cost of an occasion.
 func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
 	happen, known := map[Occasion]happening{
 		Join: l.join, Idle: l.idle, Restart: l.restart, Setting: l.changeSetting, Rotation: l.rotate,
@@ -43,7 +43,7 @@ func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
 	if err != nil {
 		return Phase{}, err
 	}
-	if occasion != Idle { // which ends when its time is over
+	if occasion != Idle { // which ends by time
 		if _, err := l.settle(ctx); err != nil {
 			return Phase{}, err
 		}
@@ -52,7 +52,7 @@ func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
 	if err != nil {
 		return Phase{}, err
 	}
-	if occasion == Restart { // of a process that there was not before
+	if occasion == Restart { // of a new process
 		phase.CPU.Operator, err = processorTime(l.operator.PID())
 	}
 	if err == nil && l.operator != nil {
@@ -73,7 +73,7 @@ func (l *lab) measure(ctx context.Context, occasion Occasion) (Phase, error) {
 	return phase, err
 }
 
-// check rejects figures of a join that cannot be right: a count that misses everything would keep each budget.
+// check rejects implausible figures of a join: a counter that misses all events would keep each budget.
 func (p Phase) check(hosts int) error {
 	var faults []error
 	for what, n := range map[string]int{
@@ -87,7 +87,7 @@ func (p Phase) check(hosts int) error {
 	return errors.Join(faults...)
 }
 
-// line says in a line what an occasion has cost.
+// line returns the cost of an occasion in one line.
 func (p Phase) line(hosts int) string {
 	s := fmt.Sprintf("%s: %.1f s; per host %.2f reads, %.2f writes, CPU of operator %.0f ms, control plane %.0f ms, hosts %.0f ms", p.Occasion,
 		p.Seconds, float64(p.Reads)/float64(hosts), float64(p.Writes)/float64(hosts), 1000*p.CPU.Operator/float64(hosts),
@@ -116,7 +116,7 @@ func (l *lab) idle(ctx context.Context, _ counts) ([]float64, float64, error) {
 	}
 }
 
-// restart asks the operator to end, as a rollout or a drain of its node does, and starts another.
+// restart stops the operator, as a rollout or a drain of its node does, and starts another.
 func (l *lab) restart(ctx context.Context, _ counts) ([]float64, float64, error) {
 	l.operator.Stop()
 	begin := time.Now()
@@ -129,7 +129,7 @@ func (l *lab) restart(ctx context.Context, _ counts) ([]float64, float64, error)
 	return nil, last.Sub(begin).Seconds(), err
 }
 
-// changeSetting has images of a registry come from a mirror, which containerd reads anew for each image.
+// changeSetting configures a mirror for the images of a registry, which containerd reads again for each image.
 func (l *lab) changeSetting(ctx context.Context, _ counts) ([]float64, float64, error) {
 	return l.awaitOther(ctx, "all hosts to have the mirror", func(ctx context.Context) error {
 		return l.rig.SetDigestMirrors(ctx, configv1.ImageDigestMirrors{
@@ -138,7 +138,7 @@ func (l *lab) changeSetting(ctx context.Context, _ counts) ([]float64, float64, 
 	})
 }
 
-// awaitOther waits until all hosts were brought to another NodeSpec than they have.
+// awaitOther waits until all hosts have another NodeSpec than before.
 func (l *lab) awaitOther(ctx context.Context, what string, change func(context.Context) error) ([]float64, float64, error) {
 	var instances v1alpha1.WindowsInstanceList
 	if err := l.rig.Client.List(ctx, &instances, client.InNamespace(l.rig.Namespace())); err != nil {
@@ -153,7 +153,8 @@ func (l *lab) awaitOther(ctx context.Context, what string, change func(context.C
 	})
 }
 
-// rotate gives the operator another key, and keeps the one that hosts know, so that it can bring them the other.
+// rotate replaces the operator's key and keeps the previous key, which hosts still accept, so that the operator
+// can install the new key.
 func (l *lab) rotate(ctx context.Context, _ counts) ([]float64, float64, error) {
 	return l.await(ctx, "all hosts to have the other key",
 		func(ctx context.Context) error { return l.rig.RotateKey(ctx, true) },
@@ -162,13 +163,13 @@ func (l *lab) rotate(ctx context.Context, _ counts) ([]float64, float64, error) 
 		})
 }
 
-// samePrograms has another version of the operator take over, for which nothing on hosts is other.
+// samePrograms replaces the operator by another version without changes for hosts.
 func (l *lab) samePrograms(ctx context.Context, _ counts) ([]float64, float64, error) {
 	return l.raise(ctx, "1.0.0-same", l.payloadFolder())
 }
 
-// upgrade has another version take over, with another kubelet and another kube-proxy: what a patch release of Kubernetes
-// is.
+// upgrade replaces the operator by another version, with another kubelet and another kube-proxy, like a patch
+// release of Kubernetes.
 func (l *lab) upgrade(ctx context.Context, _ counts) ([]float64, float64, error) {
 	const version = "1.0.1-upgrade"
 	folder := filepath.Join(l.Dir, "payload-"+version)
@@ -187,7 +188,8 @@ func (l *lab) upgrade(ctx context.Context, _ counts) ([]float64, float64, error)
 
 func (l *lab) payloadFolder() string { return filepath.Join(l.Dir, "payload") }
 
-// raise ends the operator and starts one of another version, in this process: the executable has one version.
+// raise stops the operator and starts another version in this process, because the executable has only one
+// version.
 func (l *lab) raise(ctx context.Context, version, folder string) ([]float64, float64, error) {
 	switch {
 	case l.operator != nil:
@@ -205,7 +207,7 @@ func (l *lab) raise(ctx context.Context, version, folder string) ([]float64, flo
 	}, func(i *v1alpha1.WindowsInstance) bool { return rig.IsReady(i) && i.Status.Version == version })
 }
 
-// allowUnavailable lets so many nodes be unavailable at a time.
+// allowUnavailable sets the number of nodes that may be unavailable at a time.
 func (l *lab) allowUnavailable(ctx context.Context) error {
 	policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
 	most := intstr.FromInt(l.MaxUnavailable)

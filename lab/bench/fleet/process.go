@@ -8,7 +8,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// checkProc makes sure that /proc shows the processes that this one starts. In a container that forbids to mount it, it shows others.
+// checkProc verifies that /proc shows the children of this process. In a container that forbids mounting /proc,
+// it shows other processes.
 func checkProc() error {
 	self, err := os.Readlink("/proc/self")
 	if err == nil && self != strconv.Itoa(os.Getpid()) {
@@ -21,7 +22,7 @@ func checkProc() error {
 	return nil
 }
 
-// processorTime returns the processor time that a process has used, in seconds.
+// processorTime returns the processor time of a process, in seconds.
 func processorTime(pid int) (float64, error) {
 	process, err := procfs.NewProc(pid)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reader is the service account that reads the operator's metrics.
+// reader is the name of the ServiceAccount that reads the operator's metrics.
 const reader = "bench"
 
-// allowReader lets the service account read all metrics, and keeps its token.
+// allowReader grants the ServiceAccount the right to read all metrics, and stores its token.
 func (l *lab) allowReader(ctx context.Context) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: l.rig.Namespace(), Name: reader}}
 	if err := l.rig.Client.Create(ctx, account); err != nil {
@@ -40,8 +40,8 @@ func (l *lab) allowReader(ctx context.Context) error {
 	return nil
 }
 
-// reconcileTime returns within how many seconds 99 of 100 reconciles of instances ended since the operator's start: a limit of the
-// metric's buckets.
+// reconcileTime returns the seconds within which 99 of 100 reconciles of instances ended since the operator's
+// start: an upper bound of the metric's buckets.
 func (l *lab) reconcileTime(ctx context.Context) (float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+metricsAddress+"/metrics", nil)
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *lab) reconcileTime(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the operator's metrics: %w", err)
 	}
-	defer func() { _ = answer.Body.Close() }() // it was only read
+	defer func() { _ = answer.Body.Close() }() // read-only
 	if answer.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("read the operator's metrics: %s", answer.Status)
 	}
@@ -73,8 +73,8 @@ func (l *lab) reconcileTime(ctx context.Context) (float64, error) {
 	return 0, fmt.Errorf("read the operator's metrics: they have no reconcile of an instance")
 }
 
-// within returns the upper limit of the bucket that holds a share of all observations, and the largest number if none does: JSON has
-// no infinity.
+// within returns the upper bound of the bucket that contains a share of all observations, or the largest number
+// if there is none: JSON has no infinity.
 func within(h *dto.Histogram, share float64) float64 {
 	want := share * float64(h.GetSampleCount())
 	for _, bucket := range h.GetBucket() {

@@ -1,52 +1,52 @@
-// Package fleet measures a fleet: a number of simulated hosts at once, with the operator in a process of its own, so that
-// its memory and its processor time are its own as well. What happens to the fleet, one occasion after the other, is
-// counted in the same way: time, processor time of each program, memory, requests to the API server, bytes, and the work
-// on hosts.
+// Package fleet measures a fleet: a number of simulated hosts, with the operator in a separate process so that
+// memory and processor time are measured separately. All occasions are measured one after the other by the same
+// counters: time, processor time of each program, memory, requests to the API server, bytes, and the work on
+// hosts.
 package fleet
 
 import "time"
 
-// Occasion is something that happens to a fleet.
+// Occasion is an event in a fleet.
 type Occasion string
 
-// Occasions, in the order in which they happen. Join is always the first.
+// Occasions in order. Join is always the first.
 const (
-	// Join is the way from the ConfigMap to all Ready, with an operator that runs already.
+	// Join is the period from the ConfigMap until all hosts are Ready, with a running operator.
 	Join Occasion = "join"
-	// Idle is a time in which nothing is to be done.
+	// Idle is a period without any work.
 	Idle Occasion = "idle"
-	// Restart is another operator in the place of one that was asked to end.
+	// Restart replaces the operator by another one after a stop request.
 	Restart Occasion = "restart"
-	// Setting is a change of a setting of the cluster that disturbs no pod.
+	// Setting changes a setting of the cluster that disrupts no pod.
 	Setting Occasion = "setting"
-	// Rotation is another SSH key for all hosts.
+	// Rotation replaces the SSH key of all hosts.
 	Rotation Occasion = "rotation"
-	// SamePrograms is another version of the operator with the same programs for hosts.
+	// SamePrograms starts another version of the operator with the same programs for hosts.
 	SamePrograms Occasion = "same programs"
-	// Upgrade is another version of the operator, with another kubelet and another kube-proxy.
+	// Upgrade starts another version of the operator, with another kubelet and another kube-proxy.
 	Upgrade Occasion = "upgrade"
 )
 
-// AllOccasions returns all that can be asked for after Join.
+// AllOccasions returns all occasions that may follow Join.
 func AllOccasions() []Occasion {
 	return []Occasion{Idle, Restart, Setting, Rotation, SamePrograms, Upgrade}
 }
 
-// Result is what was measured with one fleet.
+// Result contains the measurements of one fleet.
 type Result struct {
 	Hosts int `json:"hosts"`
-	// PayloadBytes is the size of all files that each host gets.
+	// PayloadBytes is the total size of the files for each host.
 	PayloadBytes int64 `json:"payloadBytes"`
-	// SizePercent is the size of the stand-ins in the payload next to their usual one.
+	// SizePercent is the size of the simulated programs in the payload, in percent of their usual size.
 	SizePercent int `json:"sizePercent"`
-	// RoundTrip is the distance of the hosts.
+	// RoundTrip is the round-trip time to the hosts.
 	RoundTrip time.Duration `json:"roundTripNanoseconds"`
-	// MaxUnavailable is how many nodes an upgrade may disturb at a time.
+	// MaxUnavailable is the number of nodes that an upgrade may disrupt at a time.
 	MaxUnavailable int     `json:"maxUnavailable"`
 	Phases         []Phase `json:"phases"`
 }
 
-// Phase returns what was measured on an occasion.
+// Phase returns the measurements of an occasion.
 func (r Result) Phase(occasion Occasion) (Phase, bool) {
 	for _, phase := range r.Phases {
 		if phase.Occasion == occasion {
@@ -56,40 +56,43 @@ func (r Result) Phase(occasion Occasion) (Phase, bool) {
 	return Phase{}, false
 }
 
-// Phase is what an occasion has cost, until the operator had nothing left to do.
+// Phase contains the cost of an occasion, until the operator had no more work.
 type Phase struct {
 	Occasion Occasion `json:"occasion"`
-	// Seconds is the time until all hosts were as wanted; for Idle how long it was looked at, and for Restart until the
-	// last thing that the new operator did.
+	// Seconds is the time until all hosts reached the desired state. For Idle it is the measured period, and
+	// for Restart the time until the last action of the new operator.
 	Seconds float64 `json:"seconds"`
-	// Whole is the time until nothing was left to do, which is what all the rest is of.
+	// Whole is the time until no work was left, which all other figures refer to.
 	Whole float64 `json:"wholeSeconds"`
-	// Arrivals are when hosts were as wanted, in seconds from the beginning, in ascending order.
+	// Arrivals are the times at which hosts reached the desired state, in seconds from the start, in ascending
+	// order.
 	Arrivals []float64 `json:"arrivals,omitempty"`
-	// TransferSeconds is, of a join, how long the packed programs took to the host to which they took longest.
+	// TransferSeconds is, for a join, the longest transfer of packed programs to a host.
 	TransferSeconds float64 `json:"transferSeconds,omitempty"`
-	// CPU has seconds of processor time, by program.
+	// CPU is the processor time by program, in seconds.
 	CPU CPU `json:"cpu"`
-	// Memory is the operator's, at the end, unless the operator ran in the lab's own process.
+	// Memory is the operator's memory at the end, unless the operator ran in the lab's own process.
 	Memory *Memory `json:"memory,omitempty"`
-	// ReconcileTime is within how many seconds 99 of 100 reconciles of instances ended since the operator's start; zero if the
-	// operator ran in the lab's own process.
+	// ReconcileTime is the time in seconds within which 99 of 100 reconciles of instances ended since the
+	// operator's start; zero if the operator ran in the lab's own process.
 	ReconcileTime float64 `json:"reconcileSeconds,omitempty"`
-	// Reads and Writes are the operator's requests to the API server, without leases and watches. Kinds counts them by what they are.
+	// Reads and Writes are the operator's requests to the API server, without leases and watches. Kinds counts
+	// the requests by verb and resource.
 	Reads  int            `json:"apiReads"`
 	Writes int            `json:"apiWrites"`
 	Kinds  map[string]int `json:"apiKinds"`
-	// Worst is the largest cost of any one host, kind by kind; All is the cost of all together.
+	// Worst is the largest cost of any host, kind by kind; All is the cost of all hosts.
 	Worst Cost `json:"worstHost"`
 	All   Cost `json:"allHosts"`
 }
 
 // CPU is processor time in seconds.
 type CPU struct {
-	// Operator is zero where the operator ran in the process of the hosts.
+	// Operator is zero if the operator ran in the process of the hosts.
 	Operator     float64 `json:"operator"`
 	ControlPlane float64 `json:"controlPlane"`
-	// Hosts are the simulated hosts, and with them the lab's stand-ins and this measurement.
+	// Hosts is the time of the simulated hosts, including the simulated cluster components and this
+	// measurement.
 	Hosts float64 `json:"hosts"`
 }
 
@@ -98,17 +101,17 @@ func (c CPU) minus(before CPU) CPU {
 		Hosts: c.Hosts - before.Hosts}
 }
 
-// Total returns the processor time of all programs together.
+// Total returns the processor time of all programs.
 func (c CPU) Total() float64 { return c.Operator + c.ControlPlane + c.Hosts }
 
-// Memory is what the operator's process has.
+// Memory is the memory of the operator's process.
 type Memory struct {
-	// Peak is the most that it had in memory since it was started, and Resident what it has now, in bytes.
+	// Peak is the maximum since the start, and Resident the current value, in bytes.
 	Peak     int64 `json:"peakBytes"`
 	Resident int64 `json:"residentBytes"`
 }
 
-// Reached returns after how many seconds so many hosts were as wanted.
+// Reached returns the seconds until a number of hosts reached the desired state.
 func (p Phase) Reached(hosts int) (seconds float64, known bool) {
 	if hosts < 1 || hosts > len(p.Arrivals) {
 		return 0, false

@@ -1,4 +1,4 @@
-// Package clustertest gives the tests of a package one control plane to share:
+// Package clustertest provides one control plane that the tests of a package share:
 //
 //	var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
 //
@@ -25,7 +25,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 )
 
-// Shared is a control plane that starts when a test first asks for it.
+// Shared is a control plane that starts on first use.
 type Shared struct {
 	options cluster.Options
 	once    sync.Once
@@ -36,13 +36,13 @@ type Shared struct {
 // New returns a control plane that has not been started.
 func New(options cluster.Options) *Shared { return &Shared{options: options} }
 
-// Main runs the tests, stops the control plane if one asked for it, and returns the exit code.
+// Main runs the tests, stops the control plane if started, and returns the exit code.
 func (s *Shared) Main(m *testing.M) int {
 	return max(m.Run(), s.Stop())
 }
 
-// Stop stops the control plane if a test asked for it. It returns 1 and says why if that fails,
-// else 0; a package with more than one control plane calls it for each after its tests.
+// Stop stops the control plane if started. It returns 0, or prints the error and returns 1. A package with
+// several control planes calls Stop for each after its tests.
 func (s *Shared) Stop() int {
 	if s.cluster == nil {
 		return 0
@@ -54,7 +54,7 @@ func (s *Shared) Stop() int {
 	return 0
 }
 
-// Cluster returns the control plane, and ends the test when it does not boot.
+// Cluster returns the control plane, and fails the test if the boot fails.
 func (s *Shared) Cluster(t testing.TB) *cluster.Cluster {
 	t.Helper()
 	s.once.Do(func() { s.cluster, s.err = cluster.Start(context.Background(), s.options) })
@@ -64,7 +64,7 @@ func (s *Shared) Cluster(t testing.TB) *cluster.Cluster {
 	return s.cluster
 }
 
-// Namespace makes a namespace for the test and deletes it after the test, without waiting.
+// Namespace creates a namespace for the test and deletes it after the test, without waiting.
 func Namespace(t testing.TB, c *cluster.Cluster) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(c.Config)

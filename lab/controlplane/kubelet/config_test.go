@@ -1,5 +1,5 @@
-// Package kubelet proves that what the operator writes for the kubelet is what the kubelet of this version takes it
-// for. The files are the golden ones of internal/nodespec.
+// Package kubelet verifies that the kubelet of this version interprets its configuration files as the operator
+// intends. The files are the golden files of internal/nodespec.
 package kubelet
 
 import (
@@ -25,7 +25,7 @@ import (
 
 const nodespec = "../../../internal/nodespec"
 
-// goldenFiles returns the golden files of a name, for every platform that has one.
+// goldenFiles returns the golden files with a name, for every platform that has one.
 func goldenFiles(t *testing.T, name string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(nodespec, "testdata", "*", name))
@@ -55,7 +55,7 @@ func TestConfigurationIsWhatTheKubeletTakes(t *testing.T) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			config := load(t, path)
 			if runtime.GOOS != "windows" {
-				config.FailCgroupV1 = false // else the machine that runs the test is looked at
+				config.FailCgroupV1 = false // the check depends on the machine that runs the test
 			}
 			gates := allGates(t).DeepCopy()
 			if err := gates.SetFromMap(config.FeatureGates); err != nil {
@@ -64,7 +64,7 @@ func TestConfigurationIsWhatTheKubeletTakes(t *testing.T) {
 			if err := validation.ValidateKubeletConfiguration(config, gates); err != nil {
 				t.Error(err)
 			}
-			// The rest is what the kubelet asks of Windows when it validates there.
+			// The remaining checks are the validations of the kubelet that depend on Windows.
 			if config.CgroupsPerQOS || config.SingleProcessOOMKill != nil || config.UserNamespaces != nil ||
 				!slices.Equal(config.EnforceNodeAllocatable, []string{"none"}) {
 				t.Errorf("Windows has no cgroups: %v, %v", config.CgroupsPerQOS, config.EnforceNodeAllocatable)
@@ -76,8 +76,8 @@ func TestConfigurationIsWhatTheKubeletTakes(t *testing.T) {
 	}
 }
 
-// A gate that the kubelet does not know, or that can no longer be changed, stops it. Those that can are embedded in the
-// operator.
+// The kubelet fails on an unknown gate or a gate that is locked. The operator embeds the list of gates that can
+// be changed.
 func TestFeatureGatesThatTheOperatorKnowsAreThoseOfTheKubelet(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(nodespec, "featuregates.txt"))
 	if err != nil {
@@ -96,7 +96,7 @@ func TestFeatureGatesThatTheOperatorKnowsAreThoseOfTheKubelet(t *testing.T) {
 	}
 }
 
-// allGates returns those that the kubelet's program has.
+// allGates returns the gates of the kubelet program.
 func allGates(t *testing.T) featuregate.MutableVersionedFeatureGate {
 	t.Helper()
 	if err := logsapi.AddFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil {

@@ -27,12 +27,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// runtimeImages are those that a container runtime has. It reaches no registry but those of the images that can be
+// runtimeImages are the images of a container runtime. It only reaches the registries of the images that can be
 // pulled.
 type runtimeImages struct {
 	kubecontainer.ImageService
 	present, reachable []string
-	pulls              []string // what it was told to pull
+	pulls              []string // requested pulls
 }
 
 func (r *runtimeImages) GetImageRef(_ context.Context, image kubecontainer.ImageSpec) (string, error) {
@@ -62,7 +62,7 @@ type noTimes struct{}
 func (noTimes) RecordImageStartedPulling(types.UID)  {}
 func (noTimes) RecordImageFinishedPulling(types.UID) {}
 
-// manager is what the kubelet makes to bring images, with that configuration: pkg/kubelet/kuberuntime,
+// manager returns the image manager that the kubelet creates with that configuration: pkg/kubelet/kuberuntime,
 // NewKubeGenericRuntimeManager.
 func manager(t *testing.T, config *kubeletconfig.KubeletConfiguration, runtime *runtimeImages) images.ImageManager {
 	t.Helper()

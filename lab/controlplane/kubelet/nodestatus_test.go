@@ -15,9 +15,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/nodestatus"
 )
 
-// The agent writes the condition WindowsConfiguration into the Node that the kubelet writes its own conditions into.
-// Each writes what it found out on a copy that the other may have changed since, and neither takes away what is the
-// other's.
+// The agent writes the condition WindowsConfiguration to the same Node status as the kubelet's own conditions.
+// Each writes from a copy that the other may have changed since, and neither may remove the other's conditions.
 func TestTheKubeletAndTheAgentWriteTheSameStatusAndDoNotFight(t *testing.T) {
 	const name, condition = "win-a", "WindowsConfiguration"
 	ctx := t.Context()
@@ -35,7 +34,7 @@ func TestTheKubeletAndTheAgentWriteTheSameStatusAndDoNotFight(t *testing.T) {
 		}
 		return node
 	}
-	// kubelet updates the status from the copy of the Node that its cache has, as tryUpdateNodeStatus does.
+	// kubelet updates the status from the copy of the Node in its cache, as tryUpdateNodeStatus does.
 	kubelet := func(cached *corev1.Node, pressure bool) {
 		t.Helper()
 		clock := func() time.Time { return now }
@@ -78,13 +77,13 @@ func TestTheKubeletAndTheAgentWriteTheSameStatusAndDoNotFight(t *testing.T) {
 
 	beforeAgent := get()
 	agent("True")
-	kubelet(beforeAgent, false) // its cache does not have the agent's condition yet
+	kubelet(beforeAgent, false) // its cache lacks the agent's condition
 	says(map[corev1.NodeConditionType]corev1.ConditionStatus{condition: "True", corev1.NodeReady: "True", corev1.NodeMemoryPressure: "False"})
 
 	stale := get()
 	agent("False")
 	now = now.Add(5 * time.Minute)
-	kubelet(stale, true) // its cache has the agent's former one
+	kubelet(stale, true) // its cache has the agent's previous condition
 	says(map[corev1.NodeConditionType]corev1.ConditionStatus{condition: "False", corev1.NodeReady: "True", corev1.NodeMemoryPressure: "True"})
 
 	agent("True")

@@ -9,7 +9,8 @@ import (
 	csitranslation "k8s.io/csi-translation-lib"
 )
 
-// the guide tells by which driver the kubelet mounts what is named after an in-tree driver of a cloud.
+// the guide documents which driver the kubelet uses to mount volumes with the name of an in-tree cloud
+// driver.
 func TestTheGuideTellsTheDriversOfInTreeNames(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "settings.md"))
 	if err != nil {

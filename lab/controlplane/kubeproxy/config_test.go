@@ -1,5 +1,5 @@
-// Package kubeproxy proves that what the operator writes for kube-proxy is what kube-proxy of this version takes it
-// for. The files are the golden ones of internal/nodespec, filled in as the agent does.
+// Package kubeproxy verifies that kube-proxy of this version interprets its configuration file as the operator
+// intends. The files are the golden files of internal/nodespec, completed as the agent does.
 package kubeproxy
 
 import (
@@ -27,7 +27,8 @@ func TestConfigurationIsWhatKubeProxyTakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			filled := strings.NewReplacer("${POD_SUBNET}", "10.132.0.0/23", "${SOURCE_VIP}", "10.132.0.9").Replace(string(data))
-			// The decoder is strict and sets defaults. kube-proxy itself falls back to a lenient one, with a warning in its log.
+			// The decoder is strict and sets defaults. kube-proxy itself falls back to a lenient decoder, with
+			// a warning in its log.
 			object, _, err := scheme.Codecs.UniversalDecoder().Decode([]byte(filled), nil, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -37,7 +38,7 @@ func TestConfigurationIsWhatKubeProxyTakes(t *testing.T) {
 				t.Errorf("the mode is %q", decoded.Mode)
 			}
 			if runtime.GOOS != "windows" {
-				decoded.Mode = "" // validation has the modes of the system that it runs on
+				decoded.Mode = "" // validation only knows the modes of its own system
 			}
 			if errs := validation.Validate(decoded); len(errs) > 0 {
 				t.Error(errs.ToAggregate())

@@ -71,7 +71,7 @@ func workerIgnition(v values) ([]byte, error) {
 	return json.Marshal(config)
 }
 
-// eachWorkerFile renders the files below root, in order of their names; empty ones are left out.
+// eachWorkerFile renders the files below root, sorted by name, and skips empty files.
 func eachWorkerFile(root string, v values, do func(name, contents string)) error {
 	return fs.WalkDir(workerFiles, root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -92,8 +92,8 @@ func eachWorkerFile(root string, v values, do func(name, contents string)) error
 	})
 }
 
-// dataURL encodes contents in the two forms that are found side by side in a real cluster:
-// what its kubelet configuration controller writes is base64, all else is percent-encoded.
+// dataURL encodes contents in the two formats of a real cluster: its kubelet configuration controller uses
+// base64, all other files are percent-encoded.
 func dataURL(name, contents string) string {
 	if path.Base(name) == "kubelet.conf" {
 		return "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(contents))
@@ -101,8 +101,8 @@ func dataURL(name, contents string) string {
 	return "data:," + url.PathEscape(contents)
 }
 
-// IgnitionPointer returns the user data of a Linux Machine: where its Ignition configuration is. The machine config
-// server that it names is not part of the lab.
+// IgnitionPointer returns the user data of a Linux Machine with the URL of its Ignition configuration. The
+// machine config server at this URL is not part of the lab.
 func (v values) IgnitionPointer(role string) (string, error) {
 	type source struct {
 		Source string `json:"source"`

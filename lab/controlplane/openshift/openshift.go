@@ -1,7 +1,7 @@
-// Package openshift holds the additions of the profile openshift to a plain Kubernetes cluster: the
-// CustomResourceDefinitions of OpenShift that a node operator meets, and the objects that an installation leaves in a
-// cluster. The objects are files in objects/, the files and systemd units of a worker's Ignition configuration in
-// worker/; both are text templates over [Cluster].
+// Package openshift contains the additions of the profile openshift to a plain Kubernetes cluster: the
+// CustomResourceDefinitions of OpenShift that a node operator uses, and the objects that an installation
+// creates. The objects are files in objects/, the files and systemd units of a worker's Ignition configuration
+// in worker/; both are text templates over [Cluster].
 package openshift
 
 import (
@@ -31,28 +31,29 @@ var (
 	workerFiles embed.FS
 )
 
-// Version is the version of OpenShift that the cluster claims to be. 5.0 is Kubernetes 1.36.
+// Version is the reported version of OpenShift. 5.0 is Kubernetes 1.36.
 const Version = "5.0.3"
 
 // Platforms are the values of Cluster.Platform.
 var Platforms = []string{"None", "AWS", "Azure", "GCP", "Nutanix", "VSphere"}
 
-// Cluster holds the differences between installed clusters.
+// Cluster contains the differences between installed clusters.
 type Cluster struct {
 	// Domain is the cluster's name and its base domain, joined by a dot.
 	Domain string
 	// Platform is one of Platforms.
 	Platform string
-	// APIServerURL and APIServerInternalURI are where clients outside and nodes reach the API server.
+	// APIServerURL and APIServerInternalURI are the addresses of the API server for external clients and for
+	// nodes.
 	APIServerURL, APIServerInternalURI string
 	// APIServerInternalPort is the port of APIServerInternalURI.
 	APIServerInternalPort string
-	// ServerCA, KubeletClientCA and KubeletServingCA are PEM bundles: who signed the API
-	// server's certificate, the certificates of a kubelet's clients, and those of kubelets as servers.
+	// ServerCA, KubeletClientCA and KubeletServingCA are PEM bundles of the authorities for the API server's
+	// certificate, for clients of kubelets, and for serving certificates of kubelets.
 	ServerCA, KubeletClientCA, KubeletServingCA string
 }
 
-// ValidatePlatform returns an error that lists the platforms when name is not one of them.
+// ValidatePlatform returns an error with the list of platforms if name is not a platform.
 func ValidatePlatform(name string) error {
 	if slices.Contains(Platforms, name) {
 		return nil
@@ -84,7 +85,7 @@ func CRDs() ([]*unstructured.Unstructured, error) {
 	return crds, nil
 }
 
-// Objects returns the objects of the cluster, in no order that matters.
+// Objects returns the objects of the cluster in arbitrary order.
 func Objects(c Cluster) ([]*unstructured.Unstructured, error) {
 	v, err := newValues(c)
 	if err != nil {

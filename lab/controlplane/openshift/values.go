@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// values is what the templates are filled in with.
+// values contains the values for the templates.
 type values struct {
 	Cluster
 	Version, ReleaseImage, OSImage, PauseImage  string
 	ClusterName, BaseDomain, InfrastructureName string
-	// CloudConfig is the configuration of the cloud provider; "" where the platform has none.
+	// CloudConfig is the configuration of the cloud provider; "" if the platform has none.
 	CloudConfig           string
 	ExternalCloudProvider bool
-	// WorkerMachineSet is the name of the MachineSet of the Linux workers that the installation made.
+	// WorkerMachineSet is the name of the installation's MachineSet for Linux workers.
 	WorkerMachineSet string
 	// RenderedWorker is the name of the MachineConfig with WorkerIgnition, which is JSON.
 	RenderedWorker, WorkerIgnition string
@@ -49,13 +49,13 @@ func newValues(c Cluster) (values, error) {
 		return values{}, err
 	}
 	v.WorkerIgnition = string(ignition)
-	// As the machine config operator does, the name says what is in it.
+	// As in the machine config operator, the name contains a hash of the content.
 	sum := md5.Sum(ignition)
 	v.RenderedWorker = "rendered-worker-" + hex.EncodeToString(sum[:])
 	return v, nil
 }
 
-// workerMachineSet is named as the installer names the first one of a platform.
+// workerMachineSet returns the name that the installer uses for the first MachineSet of a platform.
 func workerMachineSet(platform, infrastructure string) string {
 	suffix := map[string]string{"AWS": "-us-east-1a", "Azure": "-centralus1", "GCP": "-a", "VSphere": "-0"}[platform]
 	return infrastructure + "-worker" + suffix

@@ -1,5 +1,5 @@
-// Package page stands for the page Observe, Dashboards of OpenShift's console, which is no Go module: it draws the
-// dashboards that the console would find, from the same ConfigMaps and with the same queries, and can do nothing else.
+// Package page replaces the page Observe, Dashboards of OpenShift's console, which is no Go module. It only
+// displays the dashboards that the console would display, from the same ConfigMaps and with the same queries.
 package page
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// namespace is where the console looks for dashboards.
+	// namespace is the namespace in which the console finds dashboards.
 	namespace = "openshift-config-managed"
 	label     = "console.openshift.io/dashboard=true"
 )
@@ -27,11 +27,11 @@ const (
 //go:embed static
 var static embed.FS
 
-// Handler serves the page, and the dashboards that are in the API server at that moment.
+// Handler serves the page with the current dashboards in the API server.
 func Handler(client dynamic.Interface) http.Handler {
 	files, err := fs.Sub(static, "static")
 	if err != nil {
-		panic(err) // the folder is part of this package
+		panic(err) // the directory is part of this package
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
@@ -42,12 +42,12 @@ func Handler(client dynamic.Interface) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(found) // fails only when nobody reads it any more
+		_ = json.NewEncoder(w).Encode(found) // fails only if the client has disconnected
 	})
 	return mux
 }
 
-// dashboards returns what the ConfigMaps have, in the order of their names.
+// dashboards returns the dashboards in the ConfigMaps, sorted by name.
 func dashboards(ctx context.Context, client dynamic.Interface) ([]json.RawMessage, error) {
 	kind := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	list, err := client.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: label})

@@ -1,5 +1,5 @@
-// Lab-prometheus runs the real Prometheus with the configuration that lab-prometheus-operator writes, and a page that draws
-// the console's dashboards.
+// Lab-prometheus runs the real Prometheus with the configuration that lab-prometheus-operator writes, and a
+// page with the console's dashboards.
 package main
 
 import (
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	klog.SetOutput(io.Discard) // what matters of the API server is in the log of the discovery
+	klog.SetOutput(io.Discard) // relevant errors of the API server are in the log of the discovery
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {

@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// look is how often the configuration is read. The reloader in Prometheus' pod watches it.
+// look is the interval between reads of the configuration. The reloader in Prometheus' pod watches the file
+// instead.
 const look = time.Second
 
-// reloader has Prometheus follow its configuration, and the rules, which are written before it.
+// reloader applies changes of the configuration and the rules. The rules are written before the configuration.
 type reloader struct {
 	file  string
 	apply func(configuration []byte) error
 	log   *slog.Logger
 
-	applied time.Time // when the file was written that is in use
-	failed  string    // what was wrong at the last look
+	applied time.Time // modification time of the applied file
+	failed  string    // error of the last check
 }
 
 func (r *reloader) run(ctx context.Context) {

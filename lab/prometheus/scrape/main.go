@@ -1,5 +1,5 @@
-// Command scrape has the scrape manager of Prometheus scrape one target once. It prints the samples, a line for each,
-// or says why there are none and ends with status 1.
+// Command scrape scrapes one target once with the scrape manager of Prometheus. It prints the samples, one per
+// line, or the reason for missing samples, and then exits with status 1.
 //
 //	scrape <configuration with one job> <address>
 package main
@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// limit is how long the target may take, with scrapes that are too slow for the job.
+// limit is the timeout of the target, including scrapes that are too slow for the job.
 const limit = time.Minute
 
 func main() {
@@ -93,7 +93,7 @@ func wait(manager *scrape.Manager, job string) error {
 	}
 }
 
-// appendable keeps the samples that were committed last.
+// appendable stores the samples of the first commit.
 type appendable struct {
 	mu        sync.Mutex
 	committed []string
@@ -112,7 +112,7 @@ func (a *appendable) print() error {
 	return out.Flush()
 }
 
-// appender takes the samples of one scrape. Of what else an appender is asked, these scrapes have nothing.
+// appender receives the samples of one scrape. These scrapes do not use the other methods of an appender.
 type appender struct {
 	storage.Appender
 	to      *appendable
@@ -125,8 +125,8 @@ func (a *appender) Append(_ storage.SeriesRef, l labels.Labels, _ int64, v float
 	return 0, nil
 }
 
-// Commit implements storage.Appender. When the manager stops, it writes that the series are stale: the samples of the
-// first scrape stay.
+// Commit implements storage.Appender. When the manager stops, it writes stale markers: only the samples of the
+// first scrape are kept.
 func (a *appender) Commit() error {
 	a.to.mu.Lock()
 	defer a.to.mu.Unlock()

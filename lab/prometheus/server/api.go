@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/grafana/regexp" // as the API wants it
+	"github.com/grafana/regexp" // required by the API
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/tsdb"
@@ -16,12 +16,12 @@ import (
 	api "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// The limits of remote reads, as Prometheus' flags have them by default. Nobody reads remotely here.
+// The limits of remote reads, with the defaults of Prometheus' flags. Remote reads are not used here.
 const (
 	remoteSamples, remoteConcurrency, remoteFrame = 5e7, 10, 1 << 20
 )
 
-// api returns Prometheus' HTTP API under /api/v1, without what changes it.
+// api returns the read-only part of Prometheus' HTTP API under /api/v1.
 func (s *Server) api() http.Handler {
 	always := func(f http.HandlerFunc) http.HandlerFunc { return f }
 	v1 := api.NewAPI(s.engine, s.database, nil, s.database,
@@ -42,7 +42,7 @@ func (s *Server) api() http.Handler {
 	return http.StripPrefix("/api/v1", router)
 }
 
-// noAlertmanagers are those that alerts are sent to.
+// noAlertmanagers is an empty list of Alertmanagers.
 type noAlertmanagers struct{}
 
 // Alertmanagers implements api.AlertmanagerRetriever.
@@ -51,7 +51,7 @@ func (noAlertmanagers) Alertmanagers() []*url.URL { return nil }
 // DroppedAlertmanagers implements api.AlertmanagerRetriever.
 func (noAlertmanagers) DroppedAlertmanagers() []*url.URL { return nil }
 
-// statistics is the storage as the API wants it.
+// statistics adapts the storage to the API.
 type statistics struct{ *tsdb.DB }
 
 // Stats implements api.TSDBAdminStats.
@@ -62,7 +62,7 @@ func (s statistics) Stats(label string, limit int) (*tsdb.Stats, error) {
 // WALReplayStatus implements api.TSDBAdminStats. The log is replayed before the API is served.
 func (statistics) WALReplayStatus() (tsdb.WALReplayStatus, error) { return tsdb.WALReplayStatus{}, nil }
 
-// ruleFiles returns the files of patterns, each once.
+// ruleFiles returns the files that match the patterns, without duplicates.
 func ruleFiles(patterns []string) (files []string, err error) {
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(pattern)

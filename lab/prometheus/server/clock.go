@@ -13,21 +13,21 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// clock is how far the time of samples and evaluations is ahead of the real one. Whatever stores samples or evaluates
-// rules holds it for reading, so that it is never set forward in the middle.
+// clock is the offset of the time of samples and evaluations from the real time. Code that stores samples or
+// evaluates rules holds the read lock, so that the offset never changes meanwhile.
 type clock struct {
 	sync.RWMutex
 	ahead time.Duration
 }
 
-// evaluate has Prometheus evaluate a group of rules at the time of the samples.
+// evaluate evaluates a group of rules at the time of the samples.
 func (s *Server) evaluate(ctx context.Context, group *rules.Group, at time.Time) {
 	s.clock.RLock()
 	defer s.clock.RUnlock()
 	rules.DefaultEvalIterationFunc(ctx, group, at.Add(s.clock.ahead))
 }
 
-// atPresent fills in the time of a query that names none.
+// atPresent adds the current time to a query without time.
 func (s *Server) atPresent(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/v1/query" && r.FormValue("time") == "" {
@@ -40,7 +40,7 @@ func (s *Server) atPresent(next http.Handler) http.Handler {
 	})
 }
 
-// scraped is the storage as the scraping sees it.
+// scraped is the storage for scrapes.
 type scraped struct{ server *Server }
 
 // Appender implements storage.Appendable.
@@ -49,8 +49,8 @@ func (s scraped) Appender(ctx context.Context) storage.Appender {
 	return &scrapedAppender{Appender: s.server.database.Appender(ctx), clock: &s.server.clock}
 }
 
-// scrapedAppender stores samples by the clock, which it holds until its end. Targets of the lab have samples and nothing
-// else that has a time.
+// scrapedAppender stores samples with the offset of the clock, and holds the lock until its end. Targets of the
+// lab only have samples, and no other data with a time.
 type scrapedAppender struct {
 	storage.Appender
 	clock *clock

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// pace is how often OpenShift's Prometheus scrapes and evaluates.
+	// pace is the scrape and evaluation interval of OpenShift's Prometheus.
 	pace = 30 * time.Second
-	// farthest keeps a mistaken request from filling the storage.
+	// farthest is the limit that prevents a wrong request from filling the storage.
 	farthest = 48 * time.Hour
 )
 
-// Forward lets time pass, and nothing else: it sets the clock of samples and evaluations forward. Meanwhile each series that
-// was scraped last has a sample of the same value every 30 seconds, and Prometheus evaluates its rules as often. So what
-// must hold for a while holds that long, and windows of ranges pass, without a wait. Targets do not know of it: a value that
-// itself is a duration, such as how long a certificate is good, stands still, and a value that is a time stays one of the
-// real clock.
+// Forward only lets time pass: it sets the clock of samples and evaluations forward. Meanwhile, each recently
+// scraped series receives a sample with the same value every 30 seconds, and Prometheus evaluates its rules at
+// the same interval. Pending durations of alerts and range windows therefore pass without a wait. Targets are
+// not affected: a value that is a duration, such as the remaining validity of a certificate, is constant. A
+// value that is a time remains a time of the real clock.
 func (s *Server) Forward(ctx context.Context, by time.Duration) error {
 	if by <= 0 || by > farthest {
 		return fmt.Errorf("set the clock forward by %s: it must be more than 0 and at most %s", by, farthest)
@@ -53,7 +53,7 @@ func (s *Server) Forward(ctx context.Context, by time.Duration) error {
 	return nil
 }
 
-// standing returns the series that targets have now. Those of rules come from the evaluation.
+// standing returns the current series of targets. Series of rules come from the evaluation.
 func (s *Server) standing(ctx context.Context, now time.Time) (found promql.Vector, err error) {
 	query, err := s.engine.NewInstantQuery(ctx, s.database, nil, `{__name__!=""}`, now)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Server) standing(ctx context.Context, now time.Time) (found promql.Vect
 	}), nil
 }
 
-// repeat stores the samples once more, at another time.
+// repeat stores the samples again with another time.
 func (s *Server) repeat(ctx context.Context, samples promql.Vector, refs []storage.SeriesRef, at time.Time) (err error) {
 	appender := s.database.Appender(ctx)
 	for i, sample := range samples {
@@ -84,7 +84,7 @@ func (s *Server) repeat(ctx context.Context, samples promql.Vector, refs []stora
 	return appender.Commit()
 }
 
-// ForwardHandler lets the time of the parameter by pass, such as 2h, and answers after that.
+// ForwardHandler lets the duration in the parameter by pass, such as 2h, and responds afterwards.
 func (s *Server) ForwardHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		by, err := time.ParseDuration(r.FormValue("by"))

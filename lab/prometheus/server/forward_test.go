@@ -35,7 +35,7 @@ groups:
   - {alert: Repaired, expr: 'increase(repairs_total[1h]) > 0'}
 `
 
-// run runs a Prometheus that scrapes a target with these figures.
+// run runs a Prometheus that scrapes a target with these values.
 func run(t *testing.T, broken, repairs *atomic.Int64) *Server {
 	t.Helper()
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -67,7 +67,6 @@ func run(t *testing.T, broken, repairs *atomic.Int64) *Server {
 	return s
 }
 
-// state returns the state of an alert.
 func (s *Server) state(t *testing.T, alert string) rules.AlertState {
 	t.Helper()
 	for _, rule := range s.rules.AlertingRules() {

@@ -1,6 +1,7 @@
-// Package server runs the real Prometheus: its storage, discovery of Kubernetes objects, scraping, rules, alerts and
-// HTTP API, put together as in Prometheus' own main function. It has no remote storage, sends alerts to nobody, and has
-// not the pages of Prometheus, whose assets are in no Go module. Its clock can be set forward; see Server.Forward.
+// Package server runs the real Prometheus: its storage, discovery of Kubernetes objects, scraping, rules,
+// alerts and HTTP API, combined as in Prometheus' own main function. There is no remote storage, no receiver of
+// alerts, and no web interface of Prometheus, because its assets are in no Go module. The clock can be set
+// forward; see Server.Forward.
 package server
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
-	_ "github.com/prometheus/prometheus/discovery/kubernetes" // the only discovery that a ServiceMonitor asks for
+	_ "github.com/prometheus/prometheus/discovery/kubernetes" // the only discovery that ServiceMonitors need
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/scrape"
@@ -25,7 +26,7 @@ import (
 	"github.com/prometheus/prometheus/util/logging"
 )
 
-// As Prometheus' flags have them by default.
+// Defaults of Prometheus' flags.
 const (
 	maxSamples   = 50_000_000
 	queryTimeout = 2 * time.Minute
@@ -33,7 +34,7 @@ const (
 	resendDelay  = time.Minute
 )
 
-// Server is a Prometheus. It has nothing to do until Apply has given it a configuration.
+// Server is a Prometheus. It is idle until Apply has set a configuration.
 type Server struct {
 	log       *slog.Logger
 	registry  *registry.Registry
@@ -53,16 +54,16 @@ type Server struct {
 
 // Options configure a Prometheus.
 type Options struct {
-	// Dir holds the samples.
+	// Dir is the directory of the samples.
 	Dir string
-	// URL is where users reach it.
+	// URL is the URL of the server for users.
 	URL *url.URL
 	Log *slog.Logger
-	// DiscoveryInterval is how soon targets that were found are scraped; Prometheus' 5 seconds when 0.
+	// DiscoveryInterval is the delay until discovered targets are scraped; Prometheus' 5 seconds when 0.
 	DiscoveryInterval time.Duration
 }
 
-// New makes a Prometheus and opens its storage. The caller calls Run after that.
+// New creates a Prometheus and opens its storage. The caller then calls Run.
 func New(o Options) (*Server, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Server{log: o.Log, registry: registry.NewRegistry(), url: o.URL, stop: stop, config: config.DefaultConfig}
@@ -77,7 +78,7 @@ func New(o Options) (*Server, error) {
 	return nil, err
 }
 
-// open opens the storage, and makes the engine that evaluates queries of it.
+// open opens the storage and creates the query engine.
 func (s *Server) open(o Options) (err error) {
 	if s.database, err = tsdb.Open(o.Dir, s.log, s.registry, tsdb.DefaultOptions(), nil); err != nil {
 		return fmt.Errorf("open the storage of Prometheus in %s: %w", o.Dir, err)
@@ -89,7 +90,7 @@ func (s *Server) open(o Options) (err error) {
 	return nil
 }
 
-// manage makes the parts that work all the time.
+// manage creates the components that run continuously.
 func (s *Server) manage(ctx context.Context, o Options) error {
 	metrics, err := discovery.CreateAndRegisterSDMetrics(s.registry)
 	if err != nil {
@@ -138,7 +139,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// Apply has Prometheus follow a configuration, and the rules in the files that it names. The samples stay.
+// Apply applies a configuration, and the rules in the files that it references. The samples are kept.
 func (s *Server) Apply(configuration []byte) error {
 	c, err := config.Load(string(configuration), s.log)
 	if err != nil {
@@ -171,5 +172,5 @@ func (s *Server) current() config.Config {
 	return s.config
 }
 
-// Handler serves Prometheus' HTTP API, and asks for the present by the clock of the samples.
+// Handler serves Prometheus' HTTP API. The default time of queries is the time of the samples.
 func (s *Server) Handler() http.Handler { return s.atPresent(s.api()) }

@@ -1,4 +1,4 @@
-// Package kubeconfig lets the programs of a simulated host use a kubeconfig that lies on its drive.
+// Package kubeconfig loads a kubeconfig from the drive of a simulated host for the programs of the host.
 package kubeconfig
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// Dialer opens connections to the API server. A nil one dials as the operating system does.
+// Dialer opens connections to the API server. A nil Dialer dials as the operating system does.
 type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Load reads a kubeconfig from the machine's drive. Files that it names are read from the drive too; a client
-// certificate below a mounted folder is used in place, so that its rotation is seen. Proxies in the environment of the
-// program are followed, as client-go does.
+// Load reads a kubeconfig from the machine's drive. Referenced files are also read from the drive. A client
+// certificate below a mounted directory is used at its real path, so that rotations take effect. Proxies in the
+// environment of the program are used, as client-go does.
 func Load(machine node.Machine, environment map[string]string, path string, dial Dialer) (*rest.Config, error) {
 	if path == "" {
 		return nil, fmt.Errorf("no kubeconfig is given")
@@ -60,7 +60,7 @@ func Load(machine node.Machine, environment map[string]string, path string, dial
 	return config, nil
 }
 
-// proxyOf returns the proxies of a Windows program's environment, whose names have no case.
+// proxyOf returns the proxies of a Windows program's environment, where names are case-insensitive.
 func proxyOf(environment map[string]string) func(*http.Request) (*url.URL, error) {
 	variables := map[string]string{}
 	for name, value := range environment {
@@ -71,7 +71,7 @@ func proxyOf(environment map[string]string) func(*http.Request) (*url.URL, error
 	return func(request *http.Request) (*url.URL, error) { return proxies(request.URL) }
 }
 
-// place replaces a Windows path by the real one behind it, or by the content.
+// place replaces a Windows path by the real path behind it, or by the content.
 func place(machine node.Machine, path *string, content *[]byte) error {
 	if *path == "" {
 		return nil
@@ -79,7 +79,7 @@ func place(machine node.Machine, path *string, content *[]byte) error {
 	if err := machine.Exists(*path); err != nil {
 		return err
 	}
-	// The folder's real path and not the file's: the file is a link that a rotation redirects.
+	// The real path of the directory and not of the file: the file is a link that a rotation redirects.
 	if at := strings.LastIndexByte(*path, '\\'); at > 0 {
 		if folder, ok := machine.RealPath((*path)[:at]); ok {
 			*path = filepath.Join(folder, (*path)[at+1:])

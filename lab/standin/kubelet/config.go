@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// configuration is what flags and configuration file say together.
+// configuration is the combination of flags and configuration file.
 type configuration struct {
 	settings
 	nodeName        string
@@ -27,12 +27,12 @@ type configuration struct {
 	maxPods         int64
 	clientCA        *x509.CertPool // nil: no client certificate is known
 	clientCAPEM     []byte
-	authorize       bool // clients need the API server's leave
+	authorize       bool // clients need authorization by the API server
 	anonymous       bool
 	servingCSR      bool
 	rotateClient    bool
-	statusPeriod    time.Duration // between local looks at the node's status
-	reportPeriod    time.Duration // between reports of a status that has not changed
+	statusPeriod    time.Duration // between local checks of the node's status
+	reportPeriod    time.Duration // between reports of an unchanged status
 	leaseSeconds    int32
 }
 
@@ -85,7 +85,7 @@ func configure(machine node.Machine, version string, args []string) (configurati
 	return c, c.loadClientCA(machine, file.Authentication.X509.ClientCAFile)
 }
 
-// pipe returns an endpoint with two slashes, as for the form npipe:////./pipe/name too.
+// pipe returns an endpoint with two slashes, also for the form npipe:////./pipe/name.
 func pipe(endpoint string) string {
 	if endpoint == "" {
 		return "npipe://./pipe/containerd-containerd"
@@ -109,8 +109,8 @@ func loadFile(machine node.Machine, path string) (*kubeletconfig.KubeletConfigur
 	return file, validate(file)
 }
 
-// validate refuses what the kubelet's own validation refuses, as far as tests need it. Source:
-// k8s.io/kubernetes/pkg/kubelet/apis/config/validation.
+// validate refuses configurations that the kubelet's own validation refuses, to the extent that tests need.
+// Source: k8s.io/kubernetes/pkg/kubelet/apis/config/validation.
 func validate(file *kubeletconfig.KubeletConfiguration) error {
 	low, high := ptr.Deref(file.ImageGCLowThresholdPercent, 80), ptr.Deref(file.ImageGCHighThresholdPercent, 85)
 	if low >= high {
@@ -136,7 +136,7 @@ func (c *configuration) loadClientCA(machine node.Machine, path string) error {
 	return nil
 }
 
-// taints reads the flag's form key=value:effect beside the file's.
+// taints parses flags of the form key=value:effect and adds them to the taints of the file.
 func taints(fromFile []corev1.Taint, fromFlag []string) ([]corev1.Taint, error) {
 	all := append([]corev1.Taint(nil), fromFile...)
 	for _, text := range fromFlag {

@@ -11,12 +11,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// mostServices is how many services one query may name: k8s.io/kubernetes, pkg/kubelet/kubelet_server_journal.go.
+// mostServices is the maximum number of services in one query: k8s.io/kubernetes,
+// pkg/kubelet/kubelet_server_journal.go.
 const mostServices = 4
 
-// nodeLogQuery answers what `oc adm node-logs --unit` asks for, as the kubelet does on Windows. A service that is a source of
-// events has its events in the log Application printed by Get-WinEvent; any other is looked for among the files, and only where
-// the query has no options.
+// nodeLogQuery serves the requests of `oc adm node-logs --unit`, as the kubelet does on Windows. For an event
+// source, Get-WinEvent prints the events in the log Application. For any other service, the files are searched,
+// and only if the query has no options.
 func (s *server) nodeLogQuery(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	services := query["query"]

@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubelet/pkg/apis"
 )
 
-// settings are the flags that the stand-in acts on.
+// settings are the flags that the simulated kubelet evaluates.
 type settings struct {
 	config, kubeconfig, certDir        string
 	hostname, nodeIP, cloudProvider    string
@@ -21,8 +21,8 @@ type settings struct {
 	rotateCertificates, windowsService bool
 }
 
-// Flags of the kubelet on Windows that change nothing in the stand-in.
-// Source: cmd/kubelet/app/options of k8s.io/kubernetes v1.36.3, and the logging flags of k8s.io/component-base.
+// Flags of the kubelet on Windows that the simulated kubelet accepts without effect. Source:
+// cmd/kubelet/app/options of k8s.io/kubernetes v1.36.3, and the logging flags of k8s.io/component-base.
 var (
 	ignoredStrings = strings.Fields(`address allowed-unsafe-sysctls authentication-token-webhook-cache-ttl authorization-mode
 		authorization-webhook-cache-authorized-ttl authorization-webhook-cache-unauthorized-ttl bootstrap-kubeconfig cgroup-driver cgroup-root
@@ -46,11 +46,10 @@ var (
 		rotate-server-certificates runonce seccomp-default serialize-image-pulls`)
 )
 
-// removedFlags are flags that kubelets had before a minor version of Kubernetes 1, and that change nothing in the
-// stand-in.
+// removedFlags are flags without effect that kubelets had before a minor version of Kubernetes 1.
 var removedFlags = map[string]int{"container-runtime": 27, "log-dir": 26, "log-file": 26, "logtostderr": 26}
 
-// minorVersion is 24 of "v1.24.6"; an invalid version counts as the newest.
+// minorVersion returns 24 for "v1.24.6"; an invalid version counts as the newest.
 func minorVersion(version string) int {
 	parsed, err := k8sversion.ParseSemantic(version)
 	if err != nil {
@@ -59,7 +58,7 @@ func minorVersion(version string) int {
 	return int(parsed.Minor())
 }
 
-// parseFlags reads the command line of a kubelet of a version and refuses what that kubelet refuses.
+// parseFlags parses the command line of a kubelet version and refuses the flags that this version refuses.
 func parseFlags(version string, args []string) (settings, error) {
 	var s settings
 	flags := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
@@ -101,7 +100,7 @@ func parseFlags(version string, args []string) (settings, error) {
 	return s, validateLabels(s.nodeLabels)
 }
 
-// validateLabels refuses labels of Kubernetes' own name spaces that a kubelet may not give its node.
+// validateLabels refuses labels in the namespaces of Kubernetes that a kubelet must not set on its node.
 func validateLabels(labels []string) error {
 	var unknown []string
 	for _, label := range labels {

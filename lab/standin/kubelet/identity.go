@@ -24,23 +24,23 @@ import (
 )
 
 const (
-	// rotationCheck is how often the kubelet looks whether its certificate was rotated or has expired.
+	// rotationCheck is the interval between checks whether the certificate was rotated or has expired.
 	rotationCheck = 5 * time.Second
-	// missingLimit is how long the kubelet lives without a valid certificate.
+	// missingLimit is the maximum time that the kubelet runs without a valid certificate.
 	missingLimit = 5 * time.Minute
 )
 
-// identity is the kubelet's client certificate and what depends on it.
+// identity is the kubelet's client certificate with its dependent objects.
 type identity struct {
 	k           *kubelet
-	manager     certificate.Manager // nil when it does not rotate
-	first       *tls.Certificate    // what it had before it could renew it
+	manager     certificate.Manager // nil without rotation
+	first       *tls.Certificate    // the certificate before the first renewal
 	connections *connrotation.Dialer
 	fail        func(error)
 }
 
-// newIdentity makes the client to the API server with the certificate of the file store, as the real kubelet does
-// without a bootstrap kubeconfig.
+// newIdentity creates the API client with the certificate of the file store, as the real kubelet does without a
+// bootstrap kubeconfig.
 func (k *kubelet) newIdentity(ctx context.Context, fail func(error)) (*identity, error) {
 	config, err := kubeconfig.Load(k.Process.Machine, k.Process.Environ, k.config.kubeconfig, k.Dial)
 	if err != nil {
@@ -87,7 +87,7 @@ func (k *kubelet) subject() pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + k.config.nodeName, Organization: []string{"system:nodes"}}
 }
 
-// certificateStore is client-go's own, in the real folder behind the kubelet's.
+// certificateStore returns client-go's file store in the real directory behind the kubelet's directory.
 func (k *kubelet) certificateStore(name string) (certificate.FileStore, error) {
 	directory, ok := k.Process.Machine.RealPath(k.config.certDir)
 	if !ok {
@@ -117,7 +117,7 @@ func (k *kubelet) certificateManager(ctx context.Context, config certificate.Con
 	return manager, nil
 }
 
-// transport presents the certificate that is current when a connection is made.
+// transport returns a configuration that uses the current certificate for each new connection.
 func (id *identity) transport(config *rest.Config) (*rest.Config, error) {
 	dial := config.Dial
 	if dial == nil {
@@ -150,7 +150,7 @@ func (id *identity) transport(config *rest.Config) (*rest.Config, error) {
 	return rotating, nil
 }
 
-// watch closes the connections when the certificate was rotated, and ends the kubelet when it has no valid one.
+// watch closes the connections after a certificate rotation, and ends the kubelet if no certificate is valid.
 func (id *identity) watch(ctx context.Context) {
 	if id.manager == nil {
 		return
@@ -180,7 +180,7 @@ func (id *identity) watch(ctx context.Context) {
 	}
 }
 
-// stop closes every connection, so that a stopped kubelet leaves none to the API server.
+// stop closes every connection, so that a stopped kubelet has no connection to the API server.
 func (id *identity) stop() {
 	if id.manager != nil {
 		id.manager.Stop()

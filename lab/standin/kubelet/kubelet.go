@@ -1,6 +1,6 @@
-// Package kubelet stands in for the kubelet on simulated hosts. It reads the real command line and configuration, uses
-// client-go's own certificate store and rotation, registers its node and keeps it alive, serves port 10250, and runs
-// pods in name only.
+// Package kubelet simulates the kubelet on simulated hosts. It reads the real command line and configuration,
+// uses the certificate store and rotation of client-go, registers the node, sends heartbeats, serves port
+// 10250, and simulates pods without containers.
 package kubelet
 
 import (
@@ -21,16 +21,17 @@ import (
 
 // Runtime is the container runtime of the machine.
 type Runtime interface {
-	// RunPod makes the pod run if it does not yet, and gives its address. fresh is true when it did not run before.
+	// RunPod starts the pod if it is not running and returns the address. fresh is true if the pod was not
+	// running before.
 	RunPod(ctx context.Context, pod Pod) (address string, fresh bool, err error)
-	// StopPod ends the pod; no error when it does not run.
+	// StopPod stops the pod; no error if the pod is not running.
 	StopPod(ctx context.Context, pod Pod) error
 }
 
-// Pod holds the runtime's facts about a pod.
+// Pod is the data of a pod that the runtime needs.
 type Pod struct {
 	UID, Namespace, Name string
-	// HostNetwork pods have the node's address and none of their own.
+	// HostNetwork pods share the address of the node.
 	HostNetwork bool
 }
 
@@ -41,18 +42,17 @@ type Options struct {
 	Dial    kubeconfig.Dialer
 	Version string // "v1.36.3"
 	Runtime Runtime
-	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Zero: a
-	// second. A pod with the annotation of StopSecondsAnnotation takes as long as that says.
+	// PodStopTime is the time that containers take to stop on request, at most the grace period of the pod.
+	// Zero: a second. The annotation StopSecondsAnnotation of a pod overrides the time.
 	PodStopTime time.Duration
-	// Unhealthy makes the health endpoint say that the kubelet does not work, and NotReady makes it say that its Node is
-	// not Ready.
+	// Unhealthy makes the health endpoint fail. NotReady makes the kubelet report the Node as not Ready.
 	Unhealthy, NotReady bool
 }
 
-// StopSecondsAnnotation on a pod is how long its containers take to end, in seconds.
+// StopSecondsAnnotation on a pod is the time in seconds that the containers take to stop.
 const StopSecondsAnnotation = "lab.windows-machine-config/stop-seconds"
 
-// cniConfigDirectory is where the container runtime looks for the pod network's configuration.
+// cniConfigDirectory is the directory where the container runtime finds the configuration of the pod network.
 const cniConfigDirectory = `C:\k\cni\config`
 
 // Run runs the kubelet until ctx is done and returns its exit code.
@@ -73,13 +73,13 @@ type kubelet struct {
 	config  configuration
 	system  host.SystemInfo
 	client  kubernetes.Interface
-	network *gate // open while pods can be run
+	network *gate // open while pods can run
 
 	logMu sync.Mutex
 	log   io.Writer
 }
 
-// run ends with ctx and no error, or with the error for which the real kubelet exits.
+// run returns no error when ctx is done, or the error that makes the real kubelet exit.
 func (k *kubelet) run(ctx context.Context) (err error) {
 	if k.config, err = configure(k.Process.Machine, k.Version, k.Process.Args); err != nil {
 		return err
@@ -139,16 +139,16 @@ func (k *kubelet) healthz(w http.ResponseWriter, _ *http.Request) {
 func (k *kubelet) infof(format string, args ...any)  { k.logf('I', format, args...) }
 func (k *kubelet) errorf(format string, args ...any) { k.logf('E', format, args...) }
 
-// logf writes a line in the form of klog.
+// logf writes a line in the format of klog.
 func (k *kubelet) logf(severity rune, format string, args ...any) {
 	line := fmt.Sprintf("%c%s    %d kubelet.go:1] %s\n", severity, k.Clock.Now().Format("0102 15:04:05.000000"),
 		k.Process.PID, fmt.Sprintf(format, args...))
 	k.logMu.Lock()
 	defer k.logMu.Unlock()
-	_, _ = io.WriteString(k.log, line) // The process has nobody to tell that its log cannot be written.
+	_, _ = io.WriteString(k.log, line) // There is no output to report a failed log write to.
 }
 
-// gate lets callers pass while it is open.
+// gate blocks callers while it is closed.
 type gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // closed while the gate is open
@@ -169,7 +169,7 @@ func (g *gate) set(open bool) {
 	g.isOpen = open
 }
 
-// wait gives a channel that is closed when the gate opens.
+// wait returns a channel that is closed when the gate opens.
 func (g *gate) wait() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

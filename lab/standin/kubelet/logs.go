@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// containerLogs answers what `oc logs` asks for: a few lines that tell which container ran where. R-070
+// containerLogs serves the requests of `oc logs`: a few lines with the container and the host. R-070
 func (s *server) containerLogs(w http.ResponseWriter, r *http.Request) {
 	pod := s.find(r.PathValue("namespace"), r.PathValue("pod"))
 	if pod == nil {
@@ -58,7 +58,7 @@ func tail(lines []string, count string) []string {
 	return lines[len(lines)-n:]
 }
 
-// follow keeps the answer open until the pod is gone or the client is.
+// follow keeps the response open until the pod is deleted or the client disconnects.
 func (s *server) follow(w http.ResponseWriter, r *http.Request, pod *corev1.Pod) {
 	if err := http.NewResponseController(w).Flush(); err != nil {
 		return

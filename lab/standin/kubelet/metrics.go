@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// metrics serves what the cluster's Prometheus alerts by, under the kubelet's names and with its values: how long its
-// certificates are still good. Source: k8s.io/kubernetes/pkg/kubelet/certificate.
+// metrics serves the metrics that the alerts of the cluster's Prometheus use, with the names and values of the
+// kubelet: the remaining validity of its certificates. Source: k8s.io/kubernetes/pkg/kubelet/certificate.
 func (s *server) metrics(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	client, serving := math.Inf(1), math.Inf(1) // without a certificate that it renews
+	client, serving := math.Inf(1), math.Inf(1) // without a certificate that the kubelet renews
 	if manager := s.identity.manager; manager != nil {
 		client = s.k.timeToLive(manager.Current())
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// observation is what the kubelet sees of its machine.
+// observation is the state of the machine that the kubelet observes.
 type observation struct {
 	runtime    host.RuntimeStatus
 	runtimeErr error
@@ -42,7 +42,7 @@ func (k *kubelet) node(seen observation) *corev1.Node {
 	return node
 }
 
-// labels returns the kubelet's default labels of a Windows node, and those of its flags. R-102
+// labels returns the default labels of a Windows node and the labels of the flags. R-102
 func (k *kubelet) labels() map[string]string {
 	labels := map[string]string{
 		corev1.LabelHostname:      strings.ToLower(k.system.HostName),
@@ -59,11 +59,11 @@ func (k *kubelet) labels() map[string]string {
 	return labels
 }
 
-// status returns the node's status after an observation; what did not change is kept from the one before.
+// status returns the node's status for an observation. Unchanged parts of the previous status are kept.
 func (k *kubelet) status(before corev1.NodeStatus, seen observation, now time.Time) corev1.NodeStatus {
 	status := *before.DeepCopy()
 	if err := k.checkNodeIP(); err != nil {
-		k.errorf("Failed to set some node status fields: %v", err) // the addresses stay as they were
+		k.errorf("Failed to set some node status fields: %v", err) // the addresses stay unchanged
 	} else {
 		status.Addresses = k.addresses()
 	}
@@ -108,7 +108,8 @@ func (k *kubelet) addresses() []corev1.NodeAddress {
 	return append(addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.labels()[corev1.LabelHostname]})
 }
 
-// conditions has the reasons and messages of the real kubelet. Conditions of others stay.
+// conditions returns conditions with the reasons and messages of the real kubelet. Conditions of other writers
+// are kept.
 func conditions(before []corev1.NodeCondition, seen observation, now metav1.Time) []corev1.NodeCondition {
 	after := slices.Clone(before)
 	for _, own := range []corev1.NodeCondition{
@@ -154,7 +155,7 @@ func ready(seen observation) corev1.NodeCondition {
 		Message: "kubelet is posting ready status"}
 }
 
-// changed reports whether a status differs in more than its heartbeat.
+// changed reports whether two statuses differ in more than the heartbeat.
 func changed(before, after corev1.NodeStatus) bool {
 	if before.NodeInfo != after.NodeInfo || len(before.Conditions) != len(after.Conditions) ||
 		len(before.Addresses) != len(after.Addresses) {

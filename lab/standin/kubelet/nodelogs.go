@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// logFolder is where the real kubelet's file server begins: /var/log, of the drive that it was started from.
+// logFolder is the root of the real kubelet's file server: /var/log on the drive where the kubelet was started.
 const logFolder = `C:\var\log`
 
-// nodeLogs answers what `oc adm node-logs --path` asks for, as http.FileServer does: a file, or parts of it; or a page
-// of links to what is in a folder.
+// nodeLogs serves the requests of `oc adm node-logs --path`, as http.FileServer does: a file, parts of a file,
+// or a page of links to the entries of a directory.
 func (s *server) nodeLogs(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("query") {
 		s.nodeLogQuery(w, r)

@@ -11,10 +11,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// nodeWatch watches the kubelet's own Node. A kubelet compares its status with the Node as others have left it: when the
-// node controller took it for lost, it says at its next look that it is not. The real one reads the Node at each look; a
-// watch costs a large or a long-lived lab less.
-// Source: k8s.io/kubernetes, pkg/kubelet/kubelet_node_status.go, tryUpdateNodeStatus.
+// nodeWatch watches the kubelet's own Node. A kubelet compares its status with the Node that other clients may
+// have changed: if the node controller marked the Node as lost, the next check corrects the status. The real
+// kubelet reads the Node at each check; a watch costs less in a large or long-lived lab. Source:
+// k8s.io/kubernetes, pkg/kubelet/kubelet_node_status.go, tryUpdateNodeStatus.
 type nodeWatch struct {
 	name     string
 	informer cache.SharedIndexInformer
@@ -28,7 +28,7 @@ func newNodeWatch(k *kubelet) *nodeWatch {
 	return &nodeWatch{k.config.nodeName, factory.Core().V1().Nodes().Informer()}
 }
 
-// withoutManagedFields leaves out what is most of a Node, and of no use to its kubelet.
+// withoutManagedFields removes the managed fields, which are most of a Node and unused by the kubelet.
 func withoutManagedFields(object any) (any, error) {
 	if node, ok := object.(*corev1.Node); ok {
 		node.ManagedFields = nil
@@ -38,7 +38,7 @@ func withoutManagedFields(object any) (any, error) {
 
 func (w *nodeWatch) run(ctx context.Context) { w.informer.RunWithContext(ctx) }
 
-// latest returns the Node as it was last seen, which is the one that is known unless the watch has a later one.
+// latest returns the known Node, or the watched Node if it is newer.
 func (w *nodeWatch) latest(known *corev1.Node) *corev1.Node {
 	object, _, _ := w.informer.GetStore().GetByKey(w.name)
 	seen, ok := object.(*corev1.Node)

@@ -19,10 +19,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// podRetry is the wait before something that failed is tried again.
+// podRetry is the delay before a failed step is retried.
 const podRetry = 2 * time.Second
 
-// podTable has a worker for each pod that is bound to the node.
+// podTable runs a worker for each pod that is bound to the node.
 type podTable struct {
 	k       *kubelet
 	group   sync.WaitGroup
@@ -30,17 +30,18 @@ type podTable struct {
 	workers map[types.UID]*podWorker
 }
 
-// podWorker moves one pod.
+// podWorker reconciles one pod.
 type podWorker struct {
 	mu      sync.Mutex
-	pod     *corev1.Pod // as last seen
-	gone    bool        // from the API server
+	pod     *corev1.Pod // last version from the watch
+	gone    bool        // deleted from the API server
 	news    chan struct{}
 	started time.Time
 
-	// stop runs while the pod's containers end, and stopped is true when their time is over. Only the worker uses them.
+	// stop runs while the containers of the pod stop; stopped is true when their time has expired. Only the
+	// worker accesses both.
 	stop    clock.Timer
-	take    time.Duration // of stop: somebody may ask again for less
+	take    time.Duration // of stop: a later deletion may request less
 	stopped bool
 }
 
@@ -89,7 +90,7 @@ func (t *podTable) update(ctx context.Context, pod *corev1.Pod, gone bool) {
 		if gone {
 			return
 		}
-		w = &podWorker{pod: pod, news: make(chan struct{}, 1), started: t.k.Clock.Now()} // Its work begins at once.
+		w = &podWorker{pod: pod, news: make(chan struct{}, 1), started: t.k.Clock.Now()} // The worker starts immediately.
 		t.workers[pod.UID] = w
 		t.group.Go(func() {
 			t.work(ctx, w)
@@ -129,7 +130,7 @@ func (t *podTable) list() []corev1.Pod {
 	return pods
 }
 
-// work carries the pod from Pending to its end.
+// work runs the pod from Pending to the end.
 func (t *podTable) work(ctx context.Context, w *podWorker) {
 	defer w.forgetStop()
 	for {
@@ -150,12 +151,12 @@ func (t *podTable) work(ctx context.Context, w *podWorker) {
 
 const (
 	done        time.Duration = -1 // the pod has ended
-	untilNews   time.Duration = 0  // nothing to do until the pod changes
-	untilOpened time.Duration = -2 // nothing to do until pods can be run
-	untilEnded  time.Duration = -3 // nothing to do until the pod's containers have had their time to end
+	untilNews   time.Duration = 0  // no work until the pod changes
+	untilOpened time.Duration = -2 // no work until pods can run
+	untilEnded  time.Duration = -3 // no work until the stop time of the containers has expired
 )
 
-// await waits for the time, and always for news of the pod; false when ctx is done.
+// await waits for the duration or for a change of the pod; false if ctx is done.
 func (t *podTable) await(ctx context.Context, w *podWorker, wait time.Duration) bool {
 	var timeout <-chan time.Time
 	var opened <-chan struct{}
@@ -182,7 +183,7 @@ func (t *podTable) await(ctx context.Context, w *podWorker, wait time.Duration) 
 	return true
 }
 
-// step does what is next for the pod and says how long to wait then.
+// step performs the next step for the pod and returns the time to wait afterwards.
 func (t *podTable) step(ctx context.Context, w *podWorker, pod *corev1.Pod, gone bool) (time.Duration, error) {
 	switch {
 	case gone:
@@ -199,7 +200,7 @@ func (t *podTable) step(ctx context.Context, w *podWorker, pod *corev1.Pod, gone
 	case <-t.k.network.wait():
 	default:
 		if pod.Status.Phase == corev1.PodRunning {
-			return untilOpened, nil // It runs on while the runtime is away.
+			return untilOpened, nil // The pod keeps running while the runtime is down.
 		}
 		return untilOpened, t.patchStatus(ctx, pod, waitingStatus(pod, t.k.config.nodeIP, "ContainerCreating",
 			"", t.k.Clock.Now()))
@@ -207,7 +208,7 @@ func (t *podTable) step(ctx context.Context, w *podWorker, pod *corev1.Pod, gone
 	address, fresh, err := t.k.Runtime.RunPod(ctx, runtimePod(pod))
 	if err != nil {
 		status := waitingStatus(pod, t.k.config.nodeIP, "CreatePodSandboxError", err.Error(), t.k.Clock.Now())
-		_ = t.patchStatus(ctx, pod, status) // The error of the runtime is the one to tell.
+		_ = t.patchStatus(ctx, pod, status) // The error of the runtime takes precedence.
 		return 0, fmt.Errorf("failed to create pod sandbox: %w", err)
 	}
 	if pod.Spec.HostNetwork {
@@ -216,15 +217,15 @@ func (t *podTable) step(ctx context.Context, w *podWorker, pod *corev1.Pod, gone
 	return untilNews, t.patchStatus(ctx, pod, runningStatus(pod, t.k.config.nodeIP, address, fresh, t.k.Clock.Now()))
 }
 
-// told passes on what the informer says of a pod.
+// told forwards an informer event for a pod.
 func (t *podTable) told(ctx context.Context, object any, gone bool) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		t.update(ctx, pod, gone)
 	}
 }
 
-// end lets the containers take their time, at most the grace period, and then takes the pod away. The time runs from when
-// the kubelet learns of the deletion: what the host's clock shows plays no part.
+// end waits for the stop time of the containers, at most the grace period, and then deletes the pod. The time
+// starts when the kubelet learns of the deletion, independent of the host's clock.
 func (t *podTable) end(ctx context.Context, w *podWorker, pod *corev1.Pod) (time.Duration, error) {
 	if take := t.stopTime(pod); take > 0 && pod.Status.Phase == corev1.PodRunning && !w.stopped {
 		if w.stop == nil || take < w.take {
@@ -244,11 +245,11 @@ func (t *podTable) end(ctx context.Context, w *podWorker, pod *corev1.Pod) (time
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return done, nil
 	}
-	// A finalizer may keep the object: the worker ends when the API server says that the pod is gone.
+	// A finalizer may keep the object: the worker ends when the API server reports the deletion.
 	return untilNews, err
 }
 
-// stopTime is how long the pod's containers take to end.
+// stopTime returns the time that the containers of the pod take to stop.
 func (t *podTable) stopTime(pod *corev1.Pod) time.Duration {
 	grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
 	stop := t.k.PodStopTime

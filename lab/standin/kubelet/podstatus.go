@@ -16,7 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// refuse says why the kubelet does not run a pod that was bound to its node; empty when it does.
+// refuse returns the reason why the kubelet refuses a pod that is bound to its node; empty if the kubelet
+// accepts the pod.
 func (k *kubelet) refuse(pod *corev1.Pod) (reason, message string) {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != corev1.Windows {
 		return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
@@ -64,7 +65,7 @@ func runningStatus(pod *corev1.Pod, hostIP, address string, fresh bool, now time
 			if old.Name != c.Name || old.State.Running == nil {
 				continue
 			}
-			if fresh { // It ran before and does not any more: the host was restarted.
+			if fresh { // The pod ran before and was stopped by a restart of the host.
 				count++
 			} else {
 				started = old.State.Running.StartedAt
@@ -148,7 +149,7 @@ func setPodCondition(status *corev1.PodStatus, kind corev1.PodConditionType, val
 		LastTransitionTime: metav1.NewTime(now)})
 }
 
-// patchStatus writes the status if it differs from the one that the API server has.
+// patchStatus writes the status if it differs from the status on the API server.
 func (t *podTable) patchStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	if equality.Semantic.DeepEqual(pod.Status, status) {
 		return nil
@@ -166,7 +167,7 @@ func (t *podTable) patchStatus(ctx context.Context, pod *corev1.Pod, status core
 	_, err = t.k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch,
 		metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) {
-		return nil // The watch will say that it is gone.
+		return nil // The watch reports the deletion.
 	}
 	return err
 }

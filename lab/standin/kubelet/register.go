@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// lookPeriod is how often a kubelet that is not ready looks again.
+	// lookPeriod is the interval between checks of a kubelet that is not ready.
 	lookPeriod = 500 * time.Millisecond
-	// registerLimit is the longest wait between two attempts to register.
+	// registerLimit is the maximum delay between two attempts to register.
 	registerLimit = 7 * time.Second
-	// silence is how long a kubelet that is not ready says nothing at first, well within the 10 s that the real one may
-	// take for its first report. Until then its Node is what the former kubelet has said.
+	// silence is the initial delay before a kubelet that is not ready reports, well within the 10 s that the
+	// real kubelet may take for the first report. Until then the Node has the status of the previous kubelet.
 	silence = 3 * time.Second
 )
 
-// keepNode registers the node, and reports its status whenever it changes and from time to time.
+// keepNode registers the node, and reports the status on changes and periodically.
 func (k *kubelet) keepNode(ctx context.Context, watch *nodeWatch) {
 	seen := k.observe(ctx)
 	node, err := k.register(ctx, seen)
@@ -65,7 +65,7 @@ func (k *kubelet) keepNode(ctx context.Context, watch *nodeWatch) {
 	}
 }
 
-// pause waits; false when ctx is done.
+// pause waits; false if ctx is done.
 func (k *kubelet) pause(ctx context.Context, d time.Duration) bool {
 	timer := k.Clock.NewTimer(d)
 	defer timer.Stop()
@@ -95,7 +95,8 @@ func (k *kubelet) observe(ctx context.Context) observation {
 	return seen
 }
 
-// register tries until the API server takes the node, as the kubelet does, whatever the reason of the refusal.
+// register retries until the API server accepts the node, whatever the reason of the refusal, as the kubelet
+// does.
 func (k *kubelet) register(ctx context.Context, seen observation) (*corev1.Node, error) {
 	for wait := 200 * time.Millisecond; ; wait = min(2*wait, registerLimit) {
 		node, err := k.tryRegister(ctx, k.node(seen))
@@ -119,7 +120,7 @@ func (k *kubelet) tryRegister(ctx context.Context, node *corev1.Node) (*corev1.N
 	if err != nil {
 		return nil, err
 	}
-	// A node that is there keeps its taints; the kubelet corrects its default labels only.
+	// An existing node keeps its taints; the kubelet corrects only its default labels.
 	wanted := existing.DeepCopy()
 	if wanted.Labels == nil {
 		wanted.Labels = map[string]string{}
@@ -154,7 +155,7 @@ func nodePatch(before, after *corev1.Node) ([]byte, error) {
 	return strategicpatch.CreateTwoWayMergePatch(old, current, &corev1.Node{})
 }
 
-// keepLease renews the node's lease at a quarter of its duration. It reads the lease only when it does not know it.
+// keepLease renews the node's lease at a quarter of its duration. The lease is read only if it is unknown.
 // Source: k8s.io/component-helpers/apimachinery/lease.
 func (k *kubelet) keepLease(ctx context.Context) {
 	period := time.Duration(k.config.leaseSeconds) * time.Second / 4
@@ -173,7 +174,8 @@ func (k *kubelet) keepLease(ctx context.Context) {
 	}
 }
 
-// renewLease renews the lease as it was written last, or reads it first: when it is not known, or another has written it.
+// renewLease updates the last written lease. If the lease is unknown or another client has changed it,
+// renewLease reads the lease first.
 func (k *kubelet) renewLease(ctx context.Context, latest *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if latest != nil {
@@ -195,8 +197,8 @@ func (k *kubelet) renewLease(ctx context.Context, latest *coordinationv1.Lease) 
 	return lease, nil
 }
 
-// renewed returns the lease as it is to be now. Without its node the lease is made all the same, and gets its owner with
-// a later renewal.
+// renewed returns the lease with the current time. If the node does not exist, the lease is created anyway and
+// receives its owner with a later renewal.
 func (k *kubelet) renewed(ctx context.Context, lease *coordinationv1.Lease) *coordinationv1.Lease {
 	lease = lease.DeepCopy()
 	lease.Spec.HolderIdentity = ptr.To(k.config.nodeName)

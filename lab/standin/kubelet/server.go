@@ -29,7 +29,7 @@ type server struct {
 	http     *http.Server
 }
 
-// listen opens the port, so that a taken one ends the kubelet at its start.
+// listen opens the port, so that a kubelet fails at the start if the port is in use.
 func (k *kubelet) listen(ctx context.Context, identity *identity, serving *serving, pods *podTable) (*server, error) {
 	listener, err := k.Process.Machine.Listen(k.config.port)
 	if err != nil {
@@ -66,8 +66,8 @@ func (s *server) run(ctx context.Context) {
 	}
 }
 
-// authorized admits a request with a client certificate of the cluster's CA if the API server allows its user the
-// request.
+// authorized accepts a request with a client certificate of the cluster's CA if the API server authorizes the
+// user.
 func (s *server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, groups, err := s.authenticate(r)
@@ -150,7 +150,7 @@ func (s *server) listPods(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// logWriter turns lines of the HTTP server into lines of the kubelet's log.
+// logWriter writes lines of the HTTP server to the kubelet's log.
 type logWriter struct{ k *kubelet }
 
 func (w logWriter) Write(b []byte) (int, error) {

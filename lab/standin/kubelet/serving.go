@@ -19,11 +19,12 @@ import (
 
 // serving is the certificate of port 10250.
 type serving struct {
-	manager certificate.Manager // nil: selfSigned is used
+	manager certificate.Manager // nil: the self-signed certificate is used
 	self    *tls.Certificate
 }
 
-// newServing asks the API server for a certificate (serverTLSBootstrap), or signs one itself.
+// newServing requests a certificate from the API server (serverTLSBootstrap), or creates a self-signed
+// certificate.
 func (k *kubelet) newServing(ctx context.Context) (*serving, error) {
 	addresses := []net.IP{}
 	if ip := net.ParseIP(k.config.nodeIP); ip != nil {
@@ -45,7 +46,7 @@ func (k *kubelet) newServing(ctx context.Context) (*serving, error) {
 	manager, err := k.certificateManager(ctx, certificate.Config{
 		GetTemplate: func() *x509.CertificateRequest {
 			if len(addresses) == 0 {
-				return nil // As the real kubelet: no address, no request.
+				return nil // Like the real kubelet: no address, no request.
 			}
 			return template
 		},

@@ -10,15 +10,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// The types that win-overlay decodes its configuration into are there on Windows only.
-// R-085
+// The types into which win-overlay decodes the configuration exist on Windows only. R-085
 func TestNetworkConfigurationIsWhatWinOverlayReads(t *testing.T) {
 	ctx := needsWine(t)
 	files := map[string]string{`C:\tests\payload\cni\cni.exe`: buildTests(ctx, t, "cni", ".")}
 	golden := filepath.Join(repository, "internal/nodespec/testdata")
 	must(t, filepath.WalkDir(golden, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Name() == "cni.conf" {
-			relative, _ := filepath.Rel(repository, path) // both are relative to the same folder
+			relative, _ := filepath.Rel(repository, path) // both are relative to the same directory
 			files[`C:\tests\`+strings.ReplaceAll(relative, "/", `\`)] = path
 		}
 		return err

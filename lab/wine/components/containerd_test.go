@@ -24,8 +24,8 @@ import (
 const (
 	configFile = `C:\k\containerd\containerd_conf.toml`
 	program    = `C:\k\containerd\containerd.exe`
-	// servedFile is the configuration with this addition: Wine's named pipes do not carry containerd's API, so it is asked
-	// over TCP.
+	// servedFile is the configuration with this addition: containerd serves the API over TCP, because named
+	// pipes of Wine do not carry the API.
 	servedFile = `C:\k\containerd\served.toml`
 	served     = `
 [plugins.'io.containerd.server.v1.grpc-tcp']
@@ -37,7 +37,7 @@ disable_tcp_service = false
 	digest = "sha256:2222222222222222222222222222222222222222222222222222222222222222"
 )
 
-// The real containerd, on Windows as far as Wine is it, with the files that the operator writes for it.
+// The real containerd accepts the files that the operator writes for it, as far as Wine behaves like Windows.
 func TestContainerdTakesItsFiles(t *testing.T) {
 	containerd := build(t, "containerd", "containerd.exe")
 	ctx := needsWine(t)
@@ -67,7 +67,7 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 	t.Run("it gives the kubelet the version that it was built from, by which the node then names it", func(t *testing.T) { // R-126
 		is, err := runtimeapi.NewRuntimeServiceClient(connection).Version(ctx, &runtimeapi.VersionRequest{})
 		must(t, err)
-		// The kubelet joins these two for the Node's nodeInfo.containerRuntimeVersion.
+		// The kubelet joins both values for nodeInfo.containerRuntimeVersion of the Node.
 		got, want := is.RuntimeName+"://"+is.RuntimeVersion, "containerd://"+required(t, "containerd", "github.com/containerd/containerd/v2")
 		if got != want {
 			t.Errorf("it is %s, and go.mod has %s", got, want)
@@ -117,7 +117,7 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 	}
 }
 
-// required returns the version in which a module of the payload requires another.
+// required returns the version of a dependency that a payload module requires.
 func required(t *testing.T, module, path string) string {
 	t.Helper()
 	file, err := os.ReadFile(filepath.Join(repository, "payload", module, "go.mod"))
@@ -131,7 +131,7 @@ func required(t *testing.T, module, path string) string {
 	return ""
 }
 
-// registries returns the registries of a cluster with a mirror that only this test has.
+// registries returns the registries of a cluster with a mirror that only this test uses.
 func registries(mirror *registry) nodespec.Registries {
 	return nodespec.Registries{OnlyAllowed: true, Hosts: []nodespec.Registry{
 		{Host: "blocked.example.com", Blocked: true},
@@ -142,7 +142,7 @@ func registries(mirror *registry) nodespec.Registries {
 	}}
 }
 
-// specOf returns the NodeSpec of a host of a cluster with these registries.
+// specOf returns the NodeSpec of a host in a cluster with these registries.
 func specOf(t *testing.T, registries nodespec.Registries) nodespec.NodeSpec {
 	t.Helper()
 	spec, err := nodespec.Make(inputsOf(registries))
@@ -150,7 +150,7 @@ func specOf(t *testing.T, registries nodespec.Registries) nodespec.NodeSpec {
 	return spec
 }
 
-// inputsOf returns what the NodeSpec of a host of a cluster with these registries is made of.
+// inputsOf returns the inputs for the NodeSpec of a host in a cluster with these registries.
 func inputsOf(registries nodespec.Registries) nodespec.Inputs {
 	file := func(name string) nodespec.PayloadFile {
 		return nodespec.PayloadFile{Name: name, SHA256: strings.Repeat("0", 64)}
@@ -174,7 +174,7 @@ func inputsOf(registries nodespec.Registries) nodespec.Inputs {
 	}
 }
 
-// write writes containerd's files to a folder of this machine, and gives them by their Windows path.
+// write writes the containerd files to a local directory and returns the local paths by Windows path.
 func write(t *testing.T, spec nodespec.NodeSpec) map[string]string {
 	t.Helper()
 	folder, files := t.TempDir(), map[string]string{}
@@ -194,7 +194,8 @@ func write(t *testing.T, spec nodespec.NodeSpec) map[string]string {
 	return files
 }
 
-// boot starts containerd as a plain process and gives what it logs until it has booted. It ends with the test.
+// boot starts containerd as a plain process and returns the log until containerd has booted. The process ends
+// with the test.
 func boot(ctx context.Context, t *testing.T, h *wine.Host, config string) []string {
 	t.Helper()
 	return runUntil(ctx, t, h, program+" --config "+config+" --log-level debug", "containerd successfully booted")
@@ -207,7 +208,7 @@ func lineWith(lines []string, part string) string {
 	return ""
 }
 
-// registry stands for a mirror. It has no image.
+// registry is a fake mirror without images.
 type registry struct {
 	port     string
 	mutex    sync.Mutex

@@ -13,18 +13,18 @@ import (
 const exporterModule = "github.com/prometheus-community/windows_exporter"
 
 var (
-	// collectorName is the name of a collector, which is a part of its metrics' names.
+	// collectorName is the name of a collector, which is part of the names of the collector's metrics.
 	collectorName = regexp.MustCompile(`\bName\s*=\s*"([a-z_]+)"`)
-	// description is where a collector makes the description of a metric.
+	// description matches the creation of a metric description by a collector.
 	description = regexp.MustCompile(`BuildFQName\(\s*types\.Namespace,\s*(Name|"[a-z0-9_]*"),\s*(Name|"[a-z0-9_]+"),?\s*\)`)
-	// descriptions are all places where it makes one, in whatever form.
+	// descriptions matches the creation of metric descriptions in any form.
 	descriptions = regexp.MustCompile(`BuildFQName\(`)
-	// readMetric is a metric of the exporter in an expression.
+	// readMetric matches an exporter metric in an expression.
 	readMetric = regexp.MustCompile(`\bwindows_[a-z0-9_]+`)
 )
 
-// describedBy returns the names of the metrics that collectors describe in their source. They do it when they are
-// built, which they are on Windows only: under Wine, most stop before.
+// describedBy returns the names of the metrics that collectors describe in their source. Collectors create the
+// descriptions at run time on Windows only: under Wine, most collectors fail before.
 func describedBy(ctx context.Context, collectors []string) (map[string]bool, error) {
 	output, err := forWindows(ctx, "windows_exporter", "list", "-m", "-f", "{{.Dir}}", exporterModule).Output()
 	if err != nil {
@@ -49,7 +49,8 @@ func describedBy(ctx context.Context, collectors []string) (map[string]bool, err
 	return names, nil
 }
 
-// joined is the name of a metric: its parts that are not empty, where Name stands for the collector's own.
+// joined returns the name of a metric: the parts that are not empty, with Name replaced by the name of the
+// collector.
 func joined(namespace, own string, parts []string) string {
 	name := namespace
 	for _, part := range parts {
@@ -60,7 +61,7 @@ func joined(namespace, own string, parts []string) string {
 	return name
 }
 
-// sourceOf returns the Go code in a folder, without tests.
+// sourceOf returns the Go code in a directory, without tests.
 func sourceOf(folder string) (string, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil || len(paths) == 0 {
@@ -80,8 +81,8 @@ func sourceOf(folder string) (string, error) {
 	return source.String(), nil
 }
 
-// metricsIn returns the metrics of collectors that a text names. The service has the name of its program, and so have the
-// exporter's metrics about itself.
+// metricsIn returns the metrics of collectors that a text names. The prefix windows_exporter is excluded,
+// because the service and the exporter's metrics about itself have the name of the program.
 func metricsIn(text string) map[string]bool {
 	names := map[string]bool{}
 	for _, name := range readMetric.FindAllString(text, -1) {

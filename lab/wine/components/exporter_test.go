@@ -26,14 +26,13 @@ const (
 	exporterLog     = `C:\var\log\windows_exporter\windows_exporter.log`
 	exporterClients = `C:\k\tls\certs\client-ca.crt`
 	exporterAddress = "10.2.0.7"
-	// exporterName is what the ServiceMonitor expects in the certificate.
+	// exporterName is the name that the ServiceMonitor expects in the certificate.
 	exporterName = "windows-exporter.openshift-windows-machine-config-operator.svc"
 )
 
-// The real windows_exporter, on Windows as far as Wine is it, with the flags, the web configuration and the certificate
-// that the operator gives it, scraped by the real Prometheus' scrape manager as the ServiceMonitor says. What its
-// collectors give under Wine is in wineGives.
-// R-087
+// The real windows_exporter runs under Wine with the flags, web configuration and certificate from the
+// operator. The scrape manager of the real Prometheus scrapes it as the ServiceMonitor specifies. wineGives
+// lists the collectors that work under Wine. R-087
 func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
 	built, program := build(t, "windows_exporter", "windows_exporter.exe"), buildScraper(t)
 	ctx := needsWine(t)
@@ -106,18 +105,20 @@ func TestTheExporterAnswersPrometheusAndNobodyElse(t *testing.T) {
 	})
 }
 
-// refused reports whether a server has refused a client's certificate. With TLS 1.3 the client takes the handshake for done before the
-// server has looked at its certificate, so it may still write its request when the server has told the reason and is gone.
+// refused reports whether a server rejected a client certificate. With TLS 1.3, the client completes the
+// handshake before the server checks the client certificate. The client may therefore still write the request
+// after the server has sent the reason and closed the connection.
 func refused(err error, reason string) bool {
 	return err != nil && (strings.Contains(err.Error(), reason) || strings.Contains(err.Error(), "connection reset by peer") ||
 		strings.Contains(err.Error(), "broken pipe"))
 }
 
-// wineGives are the collectors of the operator's list that succeed under Wine. The others read performance counters,
-// WMI or containers, which Wine does not have; memory and net give what they know without.
+// wineGives are the collectors of the operator's list that succeed under Wine. The remaining collectors read
+// performance counters, WMI or containers, which Wine does not have. The collectors memory and net return
+// partial results without these sources.
 var wineGives = []string{"os", "service"}
 
-// successful returns the collectors that say of themselves that they have succeeded.
+// successful returns the collectors that report success in their own metric.
 func successful(samples map[string]string) (names []string) {
 	for line := range strings.Lines(samples["windows_exporter_collector_success"]) {
 		_, name, _ := strings.Cut(line, `collector="`)
@@ -129,10 +130,11 @@ func successful(samples map[string]string) (names []string) {
 	return names
 }
 
-// scraper scrapes the exporter with the scrape manager of Prometheus, as the ServiceMonitor says.
+// scraper scrapes the exporter with the scrape manager of Prometheus, as the ServiceMonitor specifies.
 type scraper struct{ program, config string }
 
-// newScraper has the certificate of an authority for a name; none for nil.
+// newScraper returns a scraper with a client certificate for a name from the authority `of`; without a
+// certificate if it is nil.
 func newScraper(t *testing.T, program string, serving, of *issuer, name string) scraper {
 	t.Helper()
 	var monitor struct {
@@ -156,7 +158,7 @@ func newScraper(t *testing.T, program string, serving, of *issuer, name string) 
 	return scraper{program, local(t, config)}
 }
 
-// scrape returns the samples by the name of their metric, each with its labels and its value, a line for each.
+// scrape returns the samples by metric name, one line per sample with labels and value.
 func (s scraper) scrape(ctx context.Context) (map[string]string, error) {
 	var complaint strings.Builder
 	command := exec.CommandContext(ctx, s.program, s.config, exporterAddress+":9182")
@@ -174,7 +176,7 @@ func (s scraper) scrape(ctx context.Context) (map[string]string, error) {
 	return samples, nil
 }
 
-// buildScraper builds the program that scrapes. It needs a while when nothing of Prometheus was compiled before.
+// buildScraper builds the scraper program. The build is slow if Prometheus was not compiled before.
 func buildScraper(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "scrape")
@@ -209,7 +211,7 @@ func readLog(t *testing.T, h *wine.Host) string {
 	return string(content)
 }
 
-// replace puts another file in the place of one, at once, as the agent does.
+// replace replaces a file atomically, as the agent does.
 func replace(t *testing.T, h *wine.Host, windows string, content []byte) {
 	t.Helper()
 	path, err := h.Path(windows)
@@ -218,7 +220,6 @@ func replace(t *testing.T, h *wine.Host, windows string, content []byte) {
 	must(t, os.Rename(path+".new", path))
 }
 
-// library compiles a DLL of testdata.
 func library(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+".dll")
@@ -229,7 +230,7 @@ func library(t *testing.T, name string) string {
 	return path
 }
 
-// launch starts a program, which ends with the test.
+// launch starts a program that ends with the test.
 func launch(ctx context.Context, t *testing.T, h *wine.Host, line string) {
 	t.Helper()
 	client, err := h.Connect(ctx)
@@ -249,8 +250,8 @@ func launch(ctx context.Context, t *testing.T, h *wine.Host, line string) {
 	})
 }
 
-// The names in our rules, on our dashboard and in the stand-in are those that the exporter's own collectors describe, of
-// those that the operator enables.
+// Our rules, our dashboard and the simulated exporter may only name metrics that the real exporter describes in
+// the collectors that the operator enables.
 func TestTheRulesReadWhatTheExporterDescribes(t *testing.T) {
 	spec := specOf(t, nodespec.Registries{})
 	words := arguments(t, spec, nodespec.ServiceExporter)

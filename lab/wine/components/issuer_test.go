@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// issuer is an authority.
+// issuer is a certificate authority.
 type issuer struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -33,7 +33,7 @@ func newAuthority(t *testing.T, name string) *issuer {
 	return &issuer{certificate, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// issue returns a certificate for a name, for servers and clients, and its key, both in PEM.
+// issue returns a certificate for a name, valid for servers and clients, and the key, both in PEM.
 func (i *issuer) issue(t *testing.T, name string) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -21,8 +21,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// The real kubelet and kube-proxy take their command lines, configurations, kubeconfig and certificate on Windows as
-// far as Wine is it, and go on to what Wine has not: the container runtime's pipe, and a cluster.
+// The real kubelet and kube-proxy accept their command lines, configurations, kubeconfig and certificate, as
+// far as Wine behaves like Windows. They run up to the point where Wine lacks support: the pipe of the
+// container runtime, and a cluster.
 func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 	for service, test := range map[string]struct{ address, until string }{
 		"kubelet":    {"10.2.0.3", "validate service connection"},
@@ -56,7 +57,7 @@ func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 	}
 }
 
-// arguments returns the arguments of a service's own program, but for the one that a plain process cannot have.
+// arguments returns the arguments of a service's own program, without the one that a plain process cannot have.
 func arguments(t *testing.T, spec nodespec.NodeSpec, name string) []string {
 	t.Helper()
 	i := slices.IndexFunc(spec.Services, func(s nodespec.Service) bool { return s.Name == name })
@@ -68,7 +69,7 @@ func arguments(t *testing.T, spec nodespec.NodeSpec, name string) []string {
 	return slices.DeleteFunc(slices.Clone(words[i+1:]), func(word string) bool { return word == "--windows-service" })
 }
 
-// local writes a file of this machine.
+// local writes a temporary local file.
 func local(t *testing.T, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
@@ -76,7 +77,7 @@ func local(t *testing.T, content []byte) string {
 	return path
 }
 
-// identity returns the certificate of an authority, and a node's with its key.
+// identity returns the certificate of an authority, and a node certificate with key.
 func identity(t *testing.T) (authority, node []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

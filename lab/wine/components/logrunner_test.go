@@ -22,12 +22,12 @@ import (
 const (
 	guestProgram = `C:\tests\guest.exe`
 	rotatedLogs  = `C:\tests\logs.json`
-	// laterLines is how many lines a program goes on to print after the event that a test is about.
+	// laterLines is the number of lines that a program prints after the tested event.
 	laterLines = 50
 )
 
-// The real kube-log-runner writes a log that another process holds open without FILE_SHARE_DELETE: Windows, and Wine,
-// refuse to rename it.
+// The real kube-log-runner writes a log that another process holds open without FILE_SHARE_DELETE: both Windows
+// and Wine refuse to rename such a file.
 func TestALogIsRotatedWhileAnotherProcessReadsIt(t *testing.T) {
 	runner, guest := build(t, "kube-log-runner", "kube-log-runner.exe"), buildGuest(t)
 	ctx := needsWine(t)
@@ -68,14 +68,15 @@ func TestALogIsRotatedWhileAnotherProcessReadsIt(t *testing.T) {
 		if len(copied) == 0 || !isRange(copied, 1, lastNumber(copied)) || lastNumber(copied) < before {
 			t.Errorf("the log had the lines to %d, and the rotated one has %v", before, copied)
 		}
-		// docs/settings.md: a line that a service writes during a rotation may be lost. Others may not.
+		// docs/settings.md: a line that a service writes during a rotation may be lost. No other line may be
+		// lost.
 		if len(kept) == 0 || kept[0] <= lastNumber(copied) || kept[0] > after+1 || !isRange(kept, kept[0], lastNumber(p.numbers("printed"))) {
 			t.Fatalf("%d lines were rotated, those after %d were printed after the rotation, and the log has %v", len(copied), after, kept)
 		}
 		t.Logf("the log had lines to %d; to %d they were rotated; it goes on with %d; later than the rotation are those from %d to %d", before, lastNumber(copied), kept[0], after+1, lastNumber(kept))
 	})
 
-	// That is why it gets no flags for it.
+	// For this reason, the operator sets no rotation flags on kube-log-runner.
 	t.Run("kube-log-runner's own rotation ends it", func(t *testing.T) {
 		log, words := nodespec.LogPath(nodespec.ServiceKubeProxy), findRunner(t, spec, nodespec.ServiceKubeProxy)
 		p := startPrinter(ctx, t, h, nodespec.ServiceKubeProxy, append(words, "-log-file-size=4Ki"))
@@ -116,7 +117,7 @@ type printer struct {
 	result wine.Result
 }
 
-// startPrinter starts a program under kube-log-runner, while another process has the log of the service open.
+// startPrinter starts a program under kube-log-runner while another process holds the log of the service open.
 func startPrinter(ctx context.Context, t *testing.T, h *wine.Host, service string, runner []string) *printer {
 	t.Helper()
 	runUntil(ctx, t, h, guestProgram+" hold "+nodespec.LogPath(service), "held")
@@ -129,13 +130,13 @@ func startPrinter(ctx context.Context, t *testing.T, h *wine.Host, service strin
 	return p
 }
 
-// numbers returns the numbers of lines in a file of the program.
+// numbers returns the line numbers in a file of the program.
 func (p *printer) numbers(file string) []int {
 	p.t.Helper()
 	return readNumbers(readFile(p.t, p.host, p.folder+`\`+file))
 }
 
-// stop ends the program, and returns the result of kube-log-runner.
+// stop ends the program and returns the result of kube-log-runner.
 func (p *printer) stop(ctx context.Context, t *testing.T) wine.Result {
 	t.Helper()
 	path, err := p.host.Path(p.folder + `\stop`)
@@ -150,7 +151,7 @@ func (p *printer) stop(ctx context.Context, t *testing.T) wine.Result {
 	return p.result
 }
 
-// readFile returns a file of the host, empty if it does not exist yet.
+// readFile returns the content of a host file, or nothing if the file does not exist.
 func readFile(t *testing.T, h *wine.Host, windows string) []byte {
 	t.Helper()
 	path, err := h.Path(windows)
@@ -162,7 +163,7 @@ func readFile(t *testing.T, h *wine.Host, windows string) []byte {
 	return content
 }
 
-// readRotated returns the one file to which a log was rotated.
+// readRotated returns the content of the only file to which a log was rotated.
 func readRotated(t *testing.T, h *wine.Host, log string) []byte {
 	t.Helper()
 	path, err := h.Path(log)
@@ -177,8 +178,8 @@ func readRotated(t *testing.T, h *wine.Host, log string) []byte {
 	return rotated
 }
 
-// readNumbers returns the numbers of whole lines. Wine appends in two steps, finding the end and writing there. Zeros
-// fill the log to the former end if it is emptied in between.
+// readNumbers returns the numbers of complete lines. Wine appends in two steps: seek to the end, then write. If
+// the log is truncated in between, zeros fill the file up to the former end.
 func readNumbers(content []byte) (numbers []int) {
 	content = bytes.TrimLeft(content, "\x00")
 	for line := range bytes.Lines(content) {
@@ -197,7 +198,7 @@ func lastNumber(numbers []int) int {
 	return numbers[len(numbers)-1]
 }
 
-// isRange reports whether the numbers are all from the first to the last, in order.
+// isRange reports whether the numbers are complete from first to last, in order.
 func isRange(numbers []int, first, last int) bool {
 	for i, number := range numbers {
 		if number != first+i {
@@ -218,7 +219,7 @@ func awaitState(ctx context.Context, t *testing.T, wanted string, reached func()
 	}
 }
 
-// buildGuest builds the program of the folder guest.
+// buildGuest builds the program in the directory guest.
 func buildGuest(t *testing.T) string {
 	t.Helper()
 	skipWithoutWine(t)
@@ -229,7 +230,7 @@ func buildGuest(t *testing.T) string {
 	return path
 }
 
-// guestCommand returns a go command for the program of the folder guest.
+// guestCommand returns a go command for the program in the directory guest.
 func guestCommand(ctx context.Context, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", append(arguments, "./guest")...)
 	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")

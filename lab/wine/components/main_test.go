@@ -21,11 +21,11 @@ const repository = "../../.."
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// testMain gives the tests a network of their own. There is no way out of it to Debian's archive and to Go's modules,
-// so what hosts and programs are made of is fetched before.
+// testMain runs the tests in a separate network. The Debian archive and the Go modules are unreachable in that
+// network, so hosts and programs are prepared before.
 func testMain(m *testing.M) int {
 	if wine.Available() != nil {
-		return m.Run() // each test says so
+		return m.Run() // each test reports the skip
 	}
 	ctx := context.Background()
 	if _, err := wine.Prepare(ctx, ""); err != nil {
@@ -55,7 +55,7 @@ func testMain(m *testing.M) int {
 	return namespace.RunTests(namespace.Config{Grace: 30 * time.Second}, m.Run)
 }
 
-// needsWine skips the test where there are no Wine hosts.
+// needsWine skips the test on machines that cannot run Wine hosts.
 func needsWine(t *testing.T) context.Context {
 	t.Helper()
 	skipWithoutWine(t)
@@ -71,8 +71,8 @@ func skipWithoutWine(t *testing.T) {
 	}
 }
 
-// forWindows returns a go command in a module of the payload, in the environment in which `make payload` builds, so
-// that they share what is compiled.
+// forWindows returns a go command in a payload module, with the environment of `make payload`, so that both
+// share the build cache.
 func forWindows(ctx context.Context, module string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = filepath.Join(repository, "payload", module)
@@ -82,7 +82,7 @@ func forWindows(ctx context.Context, module string, arguments ...string) *exec.C
 	return command
 }
 
-// inPrometheus returns a go command in the module that has Prometheus.
+// inPrometheus returns a go command in the module that depends on Prometheus.
 func inPrometheus(ctx context.Context, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = filepath.Join(repository, "lab", "prometheus")
@@ -90,7 +90,7 @@ func inPrometheus(ctx context.Context, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// buildTests builds the tests of a package in a module of the payload, and gives the file.
+// buildTests builds the tests of a package in a payload module and returns the path of the executable.
 func buildTests(ctx context.Context, t *testing.T, module, source string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), module+".exe")
@@ -101,8 +101,8 @@ func buildTests(ctx context.Context, t *testing.T, module, source string) string
 	return path
 }
 
-// build builds an executable of the payload with the very program, table and folder of `make payload`, and gives the
-// file. It takes as long as it takes: when nothing was compiled before, the kubelet needs minutes.
+// build builds a payload executable with the same program, table and directory as `make payload`, and returns
+// the path. There is no timeout: without a build cache, the kubelet needs minutes.
 func build(t *testing.T, component, executable string) string {
 	t.Helper()
 	skipWithoutWine(t)
@@ -117,7 +117,8 @@ func build(t *testing.T, component, executable string) string {
 	return path
 }
 
-// runUntil starts a program and gives what it says until a line has the text. It ends with the test.
+// runUntil starts a program and returns the output up to a line that contains the text. The program ends with
+// the test.
 func runUntil(ctx context.Context, t *testing.T, h *wine.Host, line, text string) []string {
 	t.Helper()
 	client, err := h.Connect(ctx)
@@ -144,7 +145,7 @@ func runUntil(ctx context.Context, t *testing.T, h *wine.Host, line, text string
 	for lines.Scan() {
 		said = append(said, lines.Text())
 		if strings.Contains(lines.Text(), text) {
-			go func() { _, _ = io.Copy(io.Discard, reader) }() // until it ends
+			go func() { _, _ = io.Copy(io.Discard, reader) }() // until the program ends
 			return said
 		}
 	}

@@ -1,6 +1,6 @@
-// Package headers has values of Windows' headers as test data: constants, sizes and offsets of structures, numbers of
-// parameters, and vtable indices. Tests compare the agent's source and mingw-w64's headers with them. README.md names
-// the sources.
+// Package headers contains values of Windows headers as test data: constants, sizes and offsets of structures,
+// numbers of parameters, and vtable indices. Tests compare the agent's source and the headers of mingw-w64 with
+// these values. README.md names the sources.
 package headers
 
 import (
@@ -16,23 +16,23 @@ import (
 type Fact struct {
 	Kind   string // const, struct, func, vtable, guid
 	Name   string
-	Value  string // as the file has it, without quotes
+	Value  string // as in the file, without quotes
 	Symbol string // the C expression of a constant
 	Header string
 
 	Number     *uint64 // the value of a constant that is a number
 	Size       *uint64 // the size of a structure
 	Offsets    []uint64
-	Partial    bool    // the row has some fields only
+	Partial    bool    // the row has only some of the fields
 	Parameters *uint64 // of a function, or of a method without the interface itself
 	Index      *uint64 // of a method in its vtable
 }
 
-// partial are the structures of which the rows have some fields only: the headers keep the others to themselves.
+// partial are structures with only some fields in the rows: the headers do not publish the remaining fields.
 var partial = map[string]bool{"PEB": true, "PROCESS_BASIC_INFORMATION": true, "SYSTEM_TIMEOFDAY_INFORMATION": true,
 	"UNICODE_STRING": true}
 
-// fromSDK has the values of Microsoft's SDK, further those that it lacks.
+// fromSDK contains the values of Microsoft's SDK; further contains values that the SDK lacks.
 var (
 	//go:embed sdk.tsv
 	fromSDK string
@@ -62,7 +62,7 @@ func Facts() ([]Fact, error) {
 }
 
 var (
-	// A constant may have the name that its number has in the header before it, and a remark behind.
+	// A constant may be preceded by the header's name for the number, and followed by a remark.
 	numberForm     = regexp.MustCompile(`^(?:([A-Z]\w+) )?(0x[0-9a-f]+|\d+)(?: \(.*)?$`)
 	sizeForm       = regexp.MustCompile(`^size (\d+)`)
 	offsetsForm    = regexp.MustCompile(`offsets? \[?(\d+(?:, \d+)*)`)
@@ -98,7 +98,7 @@ func parseFact(fields []string) Fact {
 	return f
 }
 
-// HasOffsets reports whether the fields of a structure lie at the offsets of the row.
+// HasOffsets reports whether the fields of a structure have the offsets of the row.
 func (f Fact) HasOffsets(offsets []uint64) bool {
 	if f.Partial {
 		return !slices.ContainsFunc(f.Offsets, func(each uint64) bool { return !slices.Contains(offsets, each) })

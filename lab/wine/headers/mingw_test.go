@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// notCompared has rows of sdk.tsv that are not compared with mingw-w64's headers, and the reason.
+// notCompared lists rows of sdk.tsv that are not compared with the headers of mingw-w64, with the reason.
 var notCompared = map[string]string{
 	"const ERROR_DISK_QUOTA_EXCEEDED":                "mingw-w64 10.0.0 lacks it",
 	"const HRESULT of ERROR_ELEVATION_REQUIRED":      "mingw-w64 10.0.0 lacks it",
@@ -26,7 +26,7 @@ var notCompared = map[string]string{
 	"const SECURITY_SQOS_PRESENT|SECURITY_ANONYMOUS": "two numbers",
 }
 
-// The headers of mingw-w64 are made independently of Microsoft's. Both agree in each value.
+// The headers of mingw-w64 are written independently of Microsoft's. Both must agree in each value.
 func TestMingwAndMicrosoftHaveTheSameValues(t *testing.T) {
 	compiler, err := exec.LookPath(standin.Compiler)
 	if err != nil {
@@ -56,7 +56,7 @@ func TestMingwAndMicrosoftHaveTheSameValues(t *testing.T) {
 	}
 }
 
-// prologue includes what the rows are from.
+// prologue includes the headers of the rows.
 const prologue = `#define WIN32_LEAN_AND_MEAN
 #define _WIN32_WINNT 0x0A00
 #define NTDDI_VERSION 0x0A000010
@@ -86,9 +86,9 @@ const prologue = `#define WIN32_LEAN_AND_MEAN
 typedef WSADATA WSAData;
 `
 
-// writeSource writes a C file with a variable for each row: the value of a constant, a structure, a pointer to a
-// function, or a vtable. Their values are in the object file, and their types in its debug information, so that nothing
-// has to run.
+// writeSource writes a C file with a variable for each row: the value of a constant, a structure, a pointer to
+// a function, or a vtable. The object file contains the values, and the debug information contains the types,
+// so that no program has to run.
 func writeSource(t *testing.T, facts []Fact) []byte {
 	t.Helper()
 	source := bytes.NewBufferString(prologue)
@@ -164,7 +164,7 @@ func openObject(t *testing.T, path string) object {
 	}
 }
 
-// compare returns the differing value of mingw-w64; empty, if there is none.
+// compare returns the value of mingw-w64 if it differs, otherwise an empty string.
 func (o object) compare(f Fact, variable string) string {
 	content := o.content[variable]
 	switch f.Kind {
@@ -176,7 +176,7 @@ func (o object) compare(f Fact, variable string) string {
 		if len(content) < 8 {
 			return "nothing"
 		}
-		// Windows' codes have 32 bits; some are negative numbers.
+		// Windows error codes have 32 bits; some are negative numbers.
 		if got := uint32(binary.LittleEndian.Uint64(content)); got != uint32(*f.Number) {
 			return fmt.Sprintf("%#x", got)
 		}
@@ -202,7 +202,7 @@ func (o object) compare(f Fact, variable string) string {
 	return "no comparison for its kind"
 }
 
-// compareStructure compares a structure, or one field of it.
+// compareStructure compares a structure, or a single field.
 func (o object) compareStructure(f Fact, variable string) string {
 	var offsets []uint64
 	_, field, one := strings.Cut(f.Name, ".")
@@ -229,7 +229,7 @@ func differing[T comparable](want, got T) string {
 	return fmt.Sprint(got)
 }
 
-// resolve follows names of types.
+// resolve returns the type behind type names.
 func resolve(of dwarf.Type) dwarf.Type {
 	for {
 		name, ok := of.(*dwarf.TypedefType)
@@ -240,7 +240,7 @@ func resolve(of dwarf.Type) dwarf.Type {
 	}
 }
 
-// flatten returns the fields of a structure, those of nameless structures and unions in it included.
+// flatten returns the fields of a structure, including fields of nested anonymous structures and unions.
 func flatten(of dwarf.Type, at int64) []*dwarf.StructField {
 	structure, ok := resolve(of).(*dwarf.StructType)
 	if !ok {
@@ -259,7 +259,7 @@ func flatten(of dwarf.Type, at int64) []*dwarf.StructField {
 	return fields
 }
 
-// parameters counts the parameters of the function that a pointer leads to.
+// parameters returns the number of parameters of the function behind a pointer type.
 func parameters(of dwarf.Type) uint64 {
 	if pointer, ok := resolve(of).(*dwarf.PtrType); ok {
 		if function, ok := resolve(pointer.Type).(*dwarf.FuncType); ok {

@@ -20,24 +20,25 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
 )
 
-// wine is Wine itself: /usr/bin/wine is a shell script around it.
+// wine is the Wine binary. /usr/bin/wine is only a shell script around it.
 const wine = "/usr/lib/wine/wine64"
 
-// environment is all that Wine is given.
+// environment is the complete environment of Wine.
 var environment = []string{
 	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",
 	"XDG_RUNTIME_DIR=/run",
 	"WINEPREFIX=" + wire.MountedPrefix, "WINEDEBUG=-all",
-	"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d", // nothing asks whether to install Mono and Gecko
+	"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d", // suppresses the prompts to install Mono and Gecko
 }
 
-// shutdownLimit is how long Windows may take to end after its last program ended. Then the plug is pulled.
+// shutdownLimit is the timeout for the end of Windows after its last program has ended. Then the remaining
+// processes are killed.
 const shutdownLimit = 10 * time.Second
 
-// clientsInterval is how often new processes are looked for while Windows ends.
+// clientsInterval is the interval between searches for new processes while Windows ends.
 const clientsInterval = 20 * time.Millisecond
 
-// run keeps the host as the maker wants it.
+// run boots and stops the host as the creator requests.
 func (m *machine) run() {
 	for {
 		if on := <-m.power; on {
@@ -46,7 +47,7 @@ func (m *machine) run() {
 	}
 }
 
-// whileOn boots the host again and again until the plug is pulled.
+// whileOn boots the host repeatedly until the power is cut.
 func (m *machine) whileOn() {
 	for {
 		ended, err := m.boot()
@@ -60,7 +61,7 @@ func (m *machine) whileOn() {
 	}
 }
 
-// whileUp waits for the end of a boot; false when the plug was pulled.
+// whileUp waits for the end of a boot; false if the power was cut.
 func (m *machine) whileUp(ended <-chan string) bool {
 	over := make(chan struct{})
 	defer close(over)
@@ -87,7 +88,7 @@ func (m *machine) whileUp(ended <-chan string) bool {
 	}
 }
 
-// whileDown waits until it is time to boot again; false when the plug was pulled.
+// whileDown waits until the next boot is due; false if the power was cut.
 func (m *machine) whileDown() bool {
 	timer := time.NewTimer(m.config.Down)
 	defer timer.Stop()
@@ -103,8 +104,8 @@ func (m *machine) whileDown() bool {
 	}
 }
 
-// boot starts Windows with the program that keeps it up. The channel gets the reason of its end, when all its processes
-// are gone.
+// boot starts Windows with the program that keeps it running. The channel receives the reason for the end after
+// all processes have ended.
 func (m *machine) boot() (ended <-chan string, err error) {
 	name, err := m.giveName()
 	if err != nil {
@@ -147,9 +148,10 @@ func (m *machine) boot() (ended <-chan string, err error) {
 	return end, nil
 }
 
-// wind ends Windows when the program that keeps it up has ended, and says why it ended. Wine's own end of a forced
-// shutdown kills all programs, and then starts the services again for some seconds: no Windows does that, so they are
-// not let. Its server alone is left to end by itself, which it does with its last client: it writes the registry then.
+// wind ends Windows after the program that keeps it running has ended, and returns the reason. At the end of a
+// forced shutdown, Wine kills all programs and then starts the services again for some seconds. Windows does
+// not do that, so these services are killed. Only Wine's server ends by itself, with its last client, because
+// it writes the registry then.
 func (m *machine) wind(code int) string {
 	why := fmt.Sprintf("Windows was shut down: the SSH server ended with status %d", code)
 	for limit := time.Now().Add(shutdownLimit); !m.reaper.waitForNobody(clientsInterval); {
@@ -166,11 +168,11 @@ func (m *machine) wind(code int) string {
 	return why
 }
 
-// killClients ends all processes but Wine's server.
+// killClients kills all processes except Wine's server.
 func (m *machine) killClients() {
 	names, err := filepath.Glob(filepath.Join(m.config.Dir, wire.RootDir, "proc/[0-9]*/comm"))
 	if err != nil {
-		return // the pattern is right
+		return // the pattern is valid
 	}
 	for _, path := range names {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -178,11 +180,11 @@ func (m *machine) killClients() {
 			strings.HasPrefix(string(name), "wineserver") {
 			continue
 		}
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended
 	}
 }
 
-// relay passes on what the SSH server reports.
+// relay forwards the events of the SSH server.
 func (m *machine) relay(output io.ReadCloser) {
 	defer output.Close()
 	lines := bufio.NewScanner(output)
@@ -201,12 +203,12 @@ func (m *machine) relay(output io.ReadCloser) {
 	}
 }
 
-// giveName gives the host its name: Wine takes its computer name from Linux at each boot. The registry has the one of
-// the boot before, or one that was set for this.
+// giveName sets the host name, because Wine reads the computer name from Linux at each boot. The registry
+// contains the name of the previous boot, or a name that was set for this boot.
 func (m *machine) giveName() (string, error) {
 	name := m.config.Name
 	registry, err := os.ReadFile(filepath.Join(m.config.Dir, wire.PrefixDir, "system.reg"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) { // there is none before the first boot of all
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // missing before the very first boot
 		return "", fmt.Errorf("read the computer name: %w", err)
 	}
 	if pending := pendingName(registry); pending != "" {
@@ -215,7 +217,7 @@ func (m *machine) giveName() (string, error) {
 	return name, m.setName(name)
 }
 
-// setName sets the name that Linux has for the host, and makes it known to the host: else Wine waits for name servers.
+// setName sets the Linux host name and adds it to the hosts file. Otherwise Wine waits for name servers.
 func (m *machine) setName(name string) error {
 	if err := syscall.Sethostname([]byte(name)); err != nil {
 		return fmt.Errorf("set the host name %q: %w", name, err)
@@ -231,8 +233,8 @@ func (m *machine) setName(name string) error {
 	return nil
 }
 
-// pendingName returns the host name that the registry has for the next boot: of two values the last, as Wine reads
-// them.
+// pendingName returns the host name that the registry has for the next boot. Of two values the last wins, as in
+// Wine.
 func pendingName(registry []byte) (name string) {
 	var inKey bool
 	for line := range bytes.Lines(registry) {

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command machine is the first process of a Wine host, in namespaces of its own. It sets the host up as requested,
-// boots Wine, and boots it again whenever Windows was shut down or restarted. It ends, and all processes and mounts of
-// the host with it, when the process that made the host ends or lets go of it.
+// Command machine is the first process of a Wine host, in separate namespaces. It sets up the host as
+// requested, boots Wine, and boots again after each shutdown or restart of Windows. It ends, with all processes
+// and mounts of the host, when the creator of the host ends or closes the command pipe.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	m := &machine{events: os.NewFile(wire.EventsFD, "events")}
 	commands := json.NewDecoder(bufio.NewReader(os.NewFile(wire.CommandsFD, "commands")))
 	if err := commands.Decode(&m.config); err != nil {
-		os.Exit(1) // the maker ended before it said anything
+		os.Exit(1) // the creator ended before sending a configuration
 	}
 	defer m.end()
 	if err := m.setUp(); err != nil {
@@ -41,16 +41,16 @@ func main() {
 	m.obey(commands)
 }
 
-// machine is the host.
+// machine is the simulated host.
 type machine struct {
 	config   wire.Config
 	events   io.Writer
 	eventsMu sync.Mutex
 	reaper   *reaper
-	power    chan bool // what the maker wants: on or off
+	power    chan bool // the power state requested by the creator
 }
 
-// event tells the maker, who may be gone.
+// event sends an event to the creator, which may have ended.
 func (m *machine) event(kind, detail string) {
 	line, err := json.Marshal(wire.Event{Kind: kind, Detail: detail})
 	if err != nil {
@@ -61,7 +61,7 @@ func (m *machine) event(kind, detail string) {
 	_, _ = m.events.Write(append(line, '\n'))
 }
 
-// setUp makes the namespaces a host.
+// setUp sets up the network and the mounts of the host.
 func (m *machine) setUp() error {
 	m.reaper, m.power = newReaper(), make(chan bool)
 	if err := setUpNetwork(m.config); err != nil {
@@ -70,27 +70,27 @@ func (m *machine) setUp() error {
 	return setUpMounts(m.config)
 }
 
-// obey does what the maker says until it says no more.
+// obey executes the commands of the creator until the command pipe is closed.
 func (m *machine) obey(commands *json.Decoder) {
 	go m.run()
 	for {
 		var message wire.Message
 		if commands.Decode(&message) != nil {
-			return // the maker let go, or has ended
+			return // the creator closed the pipe or has ended
 		}
 		m.power <- message.Do == wire.Boot
 	}
 }
 
-// end ends all other processes and removes the host's folder. The mounts end with this process.
+// end kills all other processes and removes the directory of the host. The mounts end with this process.
 func (m *machine) end() {
 	killAll()
 	if m.config.Install || m.config.Dir == "" {
 		return
 	}
-	_ = unix.Unmount(filepath.Join(m.config.Dir, wire.RootDir), unix.MNT_DETACH) // so that nothing of the chroot is removed
+	_ = unix.Unmount(filepath.Join(m.config.Dir, wire.RootDir), unix.MNT_DETACH) // so that no file of the chroot is removed
 	if mounted, err := os.ReadDir(filepath.Join(m.config.Dir, wire.RootDir)); err == nil && len(mounted) > 0 {
-		return // never remove through a mount; the next Prepare does it
+		return // never remove through a mount; the next Prepare removes the directory
 	}
-	_ = os.RemoveAll(m.config.Dir) // else the next Prepare does it
+	_ = os.RemoveAll(m.config.Dir) // on failure, the next Prepare removes it
 }

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// reaper waits for all processes, as the first process must: those whose parents ended are its children. It knows when
-// none is left.
+// reaper waits for all processes, as the first process must, because it inherits all orphans. It detects when
+// no process is left.
 type reaper struct {
 	mu       sync.Mutex
-	statuses map[int]chan<- int // of processes that were started here
+	statuses map[int]chan<- int // of processes that the reaper started
 	nobody   chan struct{}      // closed while there is no other process
 }
 
@@ -32,7 +32,8 @@ func newReaper() *reaper {
 	return r
 }
 
-// start starts a process; its exit status, or minus the signal that ended it, comes through the channel.
+// start starts a process. The channel receives the exit status, or the negated number of the signal that ended
+// the process.
 func (r *reaper) start(program string, args []string, attributes *os.ProcAttr) (<-chan int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +60,7 @@ func (r *reaper) reap() {
 		switch {
 		case errors.Is(err, syscall.EINTR):
 			continue
-		case err != nil: // ECHILD: there are none
+		case err != nil: // ECHILD: no child processes
 			select {
 			case <-r.nobody:
 			default:
@@ -80,7 +81,7 @@ func (r *reaper) reap() {
 	}
 }
 
-// waitForNobody waits until this process is the only one; false when that took too long.
+// waitForNobody waits until this process is the only one; false on timeout.
 func (r *reaper) waitForNobody(limit time.Duration) bool {
 	r.mu.Lock()
 	nobody := r.nobody
@@ -93,5 +94,5 @@ func (r *reaper) waitForNobody(limit time.Duration) bool {
 	}
 }
 
-// killAll ends all processes of the host but this one, at once.
+// killAll kills all processes of the host except this one.
 func killAll() { _ = syscall.Kill(-1, syscall.SIGKILL) }

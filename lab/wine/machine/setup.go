@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
 )
 
-// setUpNetwork gives the link to the maker, which is in the namespace already, the host's address.
+// setUpNetwork assigns the address of the host to the link to the creator, which is already in the namespace.
 func setUpNetwork(config wire.Config) error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -37,7 +37,7 @@ func setUpNetwork(config wire.Config) error {
 	if err := netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("bring %s up: %w", config.Interface, err)
 	}
-	// The gateway may lie outside of the subnet.
+	// The gateway may be outside of the subnet.
 	route := &netlink.Route{LinkIndex: link.Attrs().Index, Gw: config.Gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
 	if err := netlink.RouteAdd(route); err != nil {
 		return fmt.Errorf("make %s the default gateway: %w", config.Gateway, err)
@@ -45,10 +45,11 @@ func setUpNetwork(config wire.Config) error {
 	return nil
 }
 
-// routeOfWindows is the protocol of the routes that Windows' programs have made; see lab/wine/standin/c/routes.c.
+// routeOfWindows is the protocol of the routes that programs on Windows created. See
+// lab/wine/standin/c/routes.c.
 const routeOfWindows = unix.RTPROT_STATIC
 
-// dropRoutes takes away the routes that were made since the last boot: none of them outlives it.
+// dropRoutes removes the routes that were created since the last boot: such routes do not survive a boot.
 func dropRoutes() error {
 	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeOfWindows},
 		netlink.RT_FILTER_PROTOCOL)
@@ -70,8 +71,8 @@ type mount struct {
 	data                 string
 }
 
-// setUpMounts makes the host's root: the shared chroot, read-only, with the host's own prefix, names, devices and
-// temporary files in it. The mounts are seen by this process and its children only.
+// setUpMounts mounts the root of the host: the shared read-only chroot with the prefix, names, devices and
+// temporary files of the host. Only this process and its children see the mounts.
 func setUpMounts(config wire.Config) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make all mounts private: %w", err)
@@ -110,8 +111,8 @@ func setUpMounts(config wire.Config) error {
 	return setUpDevices(root)
 }
 
-// setUpDevices shows the devices that programs need: the machine's own, because not everyone who may mount may make
-// devices.
+// setUpDevices bind-mounts the devices that programs need from the machine, because the right to mount does not
+// include the right to create devices.
 func setUpDevices(root string) error {
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 		target := filepath.Join(root, "dev", name)
@@ -128,7 +129,7 @@ func setUpDevices(root string) error {
 	return os.Symlink("/proc/self/fd", filepath.Join(root, "dev/fd"))
 }
 
-// writeEtc writes the files that are mounted over those in /etc. The user's name makes %USERNAME%.
+// writeEtc writes the files that are mounted over files in /etc. The user name determines %USERNAME%.
 func writeEtc(config wire.Config) error {
 	dir := filepath.Join(config.Dir, wire.EtcDir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// looks is how often the SSH server is asked before it counts as hung.
+	// looks is the number of probes of the SSH server before it counts as hung.
 	looks = 9
-	// lookLimit is how long an answer is waited for.
+	// lookLimit is the timeout of one probe.
 	lookLimit = 5 * time.Second
 )
 
-// hung is closed when the SSH server has not answered for too long, unless the boot has ended before. Wine may hang in
-// a boot or a shutdown, which Windows does not, and nobody would ever hear of the host again.
+// hung returns a channel that is closed when the SSH server has not responded for too long, unless the boot has
+// ended before. Unlike Windows, Wine may hang in a boot or a shutdown, and the host would stay unreachable.
 func (m *machine) hung(ended <-chan struct{}) <-chan struct{} {
 	hung := make(chan struct{})
 	if m.config.Hang == 0 {
@@ -40,8 +40,8 @@ func (m *machine) hung(ended <-chan struct{}) <-chan struct{} {
 	return hung
 }
 
-// answers reports whether a server at the address says who it is. It leaves without a word, and takes what the server
-// has to say: else the server sees a connection that was broken off, and notes it.
+// answers reports whether a server at the address sends its identification. It closes the connection only after
+// reading the remaining data: otherwise the server sees and logs an aborted connection.
 func answers(address string) bool {
 	dialer := net.Dialer{Timeout: lookLimit}
 	conn, err := dialer.Dial("tcp", address)

@@ -1,7 +1,7 @@
 //go:build windows
 
-// Command refuse stands in for programs that Wine only pretends to have: in place of an exit code 0 with no effect it
-// fails loudly, and writes down how it was called.
+// Command refuse replaces programs without function in Wine. Instead of exiting with code 0 and no effect, it
+// fails visibly and records the call.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// record takes one JSON line per call. lab/wine reads it.
+// record receives one JSON line per call. lab/wine reads it.
 const record = `C:\lab\refused.jsonl`
 
 func main() {
@@ -26,7 +26,7 @@ func main() {
 	}
 	fmt.Fprintf(os.Stderr, "this host is no real Windows and has no %s: product code must use Windows' API\r\n",
 		os.Args[0])
-	os.Exit(87) // ERROR_INVALID_PARAMETER: no program of Windows answers so by accident
+	os.Exit(87) // ERROR_INVALID_PARAMETER: programs of Windows do not return this code by accident
 }
 
 func write(call any) error {

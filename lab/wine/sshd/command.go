@@ -13,22 +13,24 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// runCommand hands the line to cmd.exe, in the quotes that cmd.exe takes off again, and streams its output. All that it
-// starts is in one job object, and ends when the session is closed or the command has ended, whichever comes first:
-// services that it starts are not in it. The connection is the value of SSH_CONNECTION.
+// runCommand passes the line to cmd.exe, in the quotes that cmd.exe removes, and streams the output. All
+// processes of the command are in one job object and end when the session is closed or the command has ended,
+// whichever comes first. Services that the command starts are not in the job. The connection is the value of
+// SSH_CONNECTION.
 func runCommand(line, connection string, channel ssh.Channel, closed <-chan struct{}) (exitCode uint32, err error) {
 	shell := os.Getenv("ComSpec")
 	command := &exec.Cmd{
 		Path: shell, Stdout: channel, Stderr: channel.Stderr(), Dir: os.Getenv("USERPROFILE"),
 		Env: append(os.Environ(), "SSH_CONNECTION="+connection), // wmco-lab-power.dll recognizes sessions by it
 		SysProcAttr: &syscall.SysProcAttr{
-			// Without /s, Wine's cmd.exe looks for a file of the name of the whole line, and gives up at lines of 1000
-			// characters.
+			// Without /s, Wine's cmd.exe searches for a file with the name of the complete line, and fails for
+			// lines of 1000 characters.
 			CmdLine:       `"` + shell + `" /s /c "` + line + `"`,
 			CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP,
 		},
 	}
-	// The command sees the end of its input when the client sends it. Nobody waits for a client that never does.
+	// The command sees the end of its input when the client sends it. The server does not wait for a client
+	// that never does.
 	stdin, err := command.StdinPipe()
 	if err != nil {
 		return 1, err
@@ -62,13 +64,13 @@ func runCommand(line, connection string, channel ssh.Channel, closed <-chan stru
 		case <-ended:
 		}
 	}()
-	_ = command.Wait()                                  // how it ended says the state
-	return uint32(command.ProcessState.ExitCode()), nil // it is one of 32 bits
+	_ = command.Wait()                                  // the state has the result
+	return uint32(command.ProcessState.ExitCode()), nil // a 32-bit code
 }
 
 var ntResumeProcess = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtResumeProcess")
 
-// admit puts the suspended process into the job and lets it run.
+// admit adds the suspended process to the job and resumes it.
 func admit(job windows.Handle, pid int) error {
 	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE|windows.PROCESS_SUSPEND_RESUME,
 		false, uint32(pid))

@@ -17,8 +17,8 @@ import (
 // files is one SFTP session.
 type files struct{ home string }
 
-// status returns an error as the client sees it: OpenSSH sends a number and its standard text, nothing of what Windows
-// said.
+// status returns an error as the client sees it: OpenSSH sends a number and a standard text, without details
+// from Windows.
 func status(err error) error {
 	switch {
 	case err == nil:
@@ -33,7 +33,7 @@ func status(err error) error {
 	return sftp.ErrSSHFxFailure
 }
 
-// windowsPath is C:\k for /C:/k, also where the client put its start folder before the drive.
+// windowsPath returns C:\k for /C:/k, also if the client prepended its start directory to the drive.
 func windowsPath(name string) string {
 	name = path.Clean("/" + strings.ReplaceAll(name, `\`, "/"))
 	for i := len(name) - 3; i >= 0; i-- {
@@ -111,7 +111,7 @@ func (f *files) Filecmd(request *sftp.Request) error {
 	return sftp.ErrSSHFxOpUnsupported
 }
 
-// PosixRename refuses the extension, which is not offered.
+// PosixRename refuses the extension, which is not advertised.
 func (f *files) PosixRename(*sftp.Request) error { return sftp.ErrSSHFxOpUnsupported }
 
 func remove(name string, directory bool) error {
@@ -125,7 +125,7 @@ func remove(name string, directory bool) error {
 	return os.Remove(name)
 }
 
-// rename replaces nothing, as the plain rename of OpenSSH: MoveFile without MOVEFILE_REPLACE_EXISTING.
+// rename never replaces a file, like the plain rename of OpenSSH: MoveFile without MOVEFILE_REPLACE_EXISTING.
 func rename(from, to string) error {
 	source, err := windows.UTF16PtrFromString(from)
 	if err != nil {
@@ -138,7 +138,8 @@ func rename(from, to string) error {
 	return windows.MoveFileEx(source, target, 0)
 }
 
-// setAttributes sets the size. Times and permissions are taken without effect, as permissions mostly are on Windows.
+// setAttributes sets the size. Times and permissions are accepted without effect, as permissions mostly are on
+// Windows.
 func setAttributes(request *sftp.Request, name string) error {
 	flags := request.AttrFlags()
 	if flags.UidGid {
@@ -147,5 +148,5 @@ func setAttributes(request *sftp.Request, name string) error {
 	if _, err := os.Stat(name); err != nil || !flags.Size {
 		return err
 	}
-	return os.Truncate(name, int64(request.Attributes().Size)) // a size that does not fit is refused by Windows
+	return os.Truncate(name, int64(request.Attributes().Size)) // Windows refuses a size that does not fit
 }

@@ -10,17 +10,18 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// shutdownProgram is what Wine's ExitWindowsEx starts to do its work. On Windows that is not the caller's child: it
-// goes on when the caller is gone.
+// shutdownProgram is the program that Wine's ExitWindowsEx starts. On Windows, the shutdown is not a child of
+// the caller and continues after the caller has ended.
 const shutdownProgram = "wineboot.exe"
 
-// processIDs is JOBOBJECT_BASIC_PROCESS_ID_LIST with room for as many processes as a session may be expected to have.
+// processIDs is JOBOBJECT_BASIC_PROCESS_ID_LIST with space for the maximum number of processes expected in a
+// session.
 type processIDs struct {
 	assigned, listed uint32
 	ids              [1024]uintptr
 }
 
-// endJob ends all processes of a job, also those that come into being meanwhile, but not a shutdown of Windows.
+// endJob ends all processes of a job, including processes that start meanwhile, except a shutdown of Windows.
 func endJob(job windows.Handle) {
 	for {
 		var list processIDs
@@ -40,8 +41,8 @@ func endJob(job windows.Handle) {
 	}
 }
 
-// programOf returns the file name of the program that a process runs; empty when it has ended. One that is just
-// beginning may not have a name yet.
+// programOf returns the file name of the program that a process runs; empty if the process has ended. A process
+// that is just starting may not have a name yet.
 func programOf(process windows.Handle) string {
 	const patience, pause = 2000, 10 // ms
 	for range patience / pause {
@@ -57,11 +58,11 @@ func programOf(process windows.Handle) string {
 	return ""
 }
 
-// endProcess ends a process and waits until it is gone; false when there was nothing to end.
+// endProcess ends a process and waits for its end; false if no process was ended.
 func endProcess(pid uint32) bool {
 	process, err := windows.OpenProcess(windows.PROCESS_TERMINATE|windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, pid)
 	if err != nil {
-		return false // it has just ended
+		return false // the process has just ended
 	}
 	defer func() { _ = windows.CloseHandle(process) }()
 	if strings.EqualFold(programOf(process), shutdownProgram) {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Filelist implements sftp.FileLister: it lists folders, and describes files, links followed.
+// Filelist implements sftp.FileLister: it lists directories, and describes files, following links.
 func (f *files) Filelist(request *sftp.Request) (sftp.ListerAt, error) {
 	name := windowsPath(request.Filepath)
 	if name == `\` { // above the drives
@@ -36,7 +36,7 @@ func (f *files) Filelist(request *sftp.Request) (sftp.ListerAt, error) {
 	}
 	var all entries
 	for _, entry := range list {
-		if info, err := entry.Info(); err == nil { // else it is gone since
+		if info, err := entry.Info(); err == nil { // otherwise the entry was just deleted
 			all = append(all, shown(info))
 		}
 	}
@@ -55,7 +55,8 @@ func (f *files) Lstat(request *sftp.Request) (sftp.ListerAt, error) {
 	return entries{folder("/")}, nil
 }
 
-// shown returns an entry as OpenSSH for Windows shows it: a junction, which Go calls irregular, is a folder.
+// shown returns an entry as OpenSSH for Windows reports it: a junction, which Go calls irregular, is a
+// directory.
 func shown(info fs.FileInfo) fs.FileInfo {
 	if info.Mode()&fs.ModeIrregular != 0 {
 		return folder(info.Name())
@@ -74,7 +75,7 @@ func (f *files) RealPath(name string) (string, error) { //nolint:unparam // the 
 	return sftpPath(name), nil
 }
 
-// StatVFS implements sftp.StatVFSFileCmder: what the volume has room for.
+// StatVFS implements sftp.StatVFSFileCmder: the free space of the volume.
 func (f *files) StatVFS(request *sftp.Request) (*sftp.StatVFS, error) {
 	name, err := windows.UTF16PtrFromString(windowsPath(request.Filepath))
 	if err != nil {
@@ -104,7 +105,7 @@ func (e entries) ListAt(to []os.FileInfo, offset int64) (int, error) {
 	return n, nil
 }
 
-// folder is the description of a folder that has nothing but a name.
+// folder describes a directory with a name only.
 type folder string
 
 func (f folder) Name() string     { return string(f) }

@@ -1,10 +1,11 @@
 //go:build windows
 
-// Command sshd is the SSH and SFTP server of a Wine host. To clients it behaves as OpenSSH for Windows does as it
-// comes: command lines go to cmd.exe, paths are /C:/..., a plain rename replaces nothing, administrators' keys are in
-// one file, and what a session started ends with it. It writes what happens as JSON lines to its standard output.
+// Command sshd is the SSH and SFTP server of a Wine host. To clients it behaves like OpenSSH for Windows with
+// default settings: command lines go to cmd.exe, paths are /C:/..., and a plain rename never replaces a file.
+// Keys of administrators are in one file, and processes of a session end with the session. The server writes
+// its events as JSON lines to its standard output.
 //
-// It is also what keeps the host up: Wine ends when its last program that is no service does.
+// The server also keeps the host running: Wine ends when the last program ends that is no service.
 package main
 
 import (
@@ -23,7 +24,7 @@ import (
 )
 
 func main() {
-	if err := sftp.SetSFTPExtensions("statvfs@openssh.com"); err != nil { // above all no posix-rename
+	if err := sftp.SetSFTPExtensions("statvfs@openssh.com"); err != nil { // in particular no posix-rename
 		fmt.Fprintln(os.Stderr, "sshd:", err)
 		os.Exit(1)
 	}
@@ -40,7 +41,7 @@ func main() {
 	os.Exit(1)
 }
 
-// run serves connections. It never ends without an error.
+// run serves connections until an error occurs.
 func (s *server) run(address, hostKey string) error {
 	data, err := os.ReadFile(hostKey)
 	if err != nil {
@@ -57,7 +58,7 @@ func (s *server) run(address, hostKey string) error {
 		return err
 	}
 	go func() {
-		fmt.Fprintln(os.Stderr, "sshd:", s.watchName()) // it never ends without an error
+		fmt.Fprintln(os.Stderr, "sshd:", s.watchName()) // returns only on errors
 	}()
 	s.journal.write(wire.Up, listener.Addr().String())
 	for {
@@ -69,13 +70,12 @@ func (s *server) run(address, hostKey string) error {
 	}
 }
 
-// serve serves one connection to its end.
 func (s *server) serve(conn net.Conn, config *ssh.ServerConfig) {
 	peer := conn.RemoteAddr().String()
 	connection, channels, requests, err := ssh.NewServerConn(conn, config)
 	if err != nil {
 		_ = conn.Close()
-		if !errors.Is(err, io.EOF) { // who only looks whether the port is open
+		if !errors.Is(err, io.EOF) { // a client that only checks whether the port is open
 			s.journal.write("login", fmt.Sprintf("refused: %v, from %s", err, peer))
 		}
 		return
@@ -99,5 +99,5 @@ func (s *server) serve(conn net.Conn, config *ssh.ServerConfig) {
 	s.journal.write("disconnect", connection.User()+" from "+peer)
 }
 
-// formatPeer formats an address and its port as SSH_CONNECTION has them.
+// formatPeer formats an address and its port as in SSH_CONNECTION.
 func formatPeer(address net.Addr) string { return strings.ReplaceAll(address.String(), ":", " ") }

@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
 )
 
-// watchName reports each host name that is set for the next boot. Wine would lose it: when it shuts down, and again
-// when it boots, it writes the name that Linux has over it.
+// watchName reports each host name that is set for the next boot. Wine would lose the name: at shutdown and at
+// boot, Wine overwrites it with the Linux host name.
 func (s *server) watchName() error {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, `System\CurrentControlSet\Services\Tcpip\Parameters`,
 		registry.QUERY_VALUE|registry.NOTIFY)

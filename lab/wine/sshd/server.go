@@ -23,7 +23,7 @@ type server struct {
 	journal  journal
 }
 
-// authenticate looks into the files at each login: a new key is valid at once.
+// authenticate reads the key files at each login: a new key is valid at once.
 func (s *server) authenticate(connection ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 	if !slices.ContainsFunc(s.users, func(user string) bool { return strings.EqualFold(user, connection.User()) }) {
 		return nil, fmt.Errorf("there is no user %s", connection.User())
@@ -31,7 +31,7 @@ func (s *server) authenticate(connection ssh.ConnMetadata, key ssh.PublicKey) (*
 	for _, file := range s.keyFiles {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			continue // as sshd does: no file, no keys
+			continue // like OpenSSH: no file, no keys
 		}
 		for len(data) > 0 {
 			authorized, _, _, rest, err := ssh.ParseAuthorizedKey(data)
@@ -47,7 +47,7 @@ func (s *server) authenticate(connection ssh.ConnMetadata, key ssh.PublicKey) (*
 	return nil, fmt.Errorf("the key %s is not authorized for %s", ssh.FingerprintSHA256(key), connection.User())
 }
 
-// journal writes events to standard output, which the host's first process reads.
+// journal writes events to standard output, which the first process of the host reads.
 type journal struct{ mu sync.Mutex }
 
 func (j *journal) write(kind, detail string) {
@@ -57,5 +57,5 @@ func (j *journal) write(kind, detail string) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, _ = os.Stdout.Write(append(line, '\n')) // nobody listens when the host is being ended
+	_, _ = os.Stdout.Write(append(line, '\n')) // no reader is left while the host is ending
 }

@@ -19,7 +19,7 @@ type session struct {
 	user    string
 	peers   string // the addresses and ports of client and server, as in SSH_CONNECTION
 	used    bool
-	closed  chan struct{} // closed when the client has closed the session or is gone
+	closed  chan struct{} // closed when the client has closed the session or disconnected
 	once    sync.Once
 }
 
@@ -28,7 +28,7 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 	for request := range requests {
 		run := s.request(request)
 		if request.WantReply {
-			_ = request.Reply(run != nil, nil) // the connection may be gone
+			_ = request.Reply(run != nil, nil) // the client may have disconnected
 		}
 		if run != nil {
 			s.used = true
@@ -37,8 +37,8 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 	}
 }
 
-// request is what is to be run for a request; nil refuses it. There are no terminals, and no environment is taken, as
-// in OpenSSH by default.
+// request returns the function to run for a request; nil refuses the request. As in OpenSSH by default,
+// terminals and environment variables are refused.
 func (s *session) request(request *ssh.Request) (run func() (exitCode uint32)) {
 	if s.used {
 		return nil
@@ -62,7 +62,7 @@ func (s *session) request(request *ssh.Request) (run func() (exitCode uint32)) {
 
 func (s *session) run(run func() uint32) {
 	status := struct{ Status uint32 }{run()}
-	_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(status)) // the client may be gone
+	_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(status)) // the client may have disconnected
 	_ = s.channel.Close()
 }
 
@@ -70,7 +70,7 @@ func (s *session) exec(line string) uint32 {
 	s.journal.write("exec", line)
 	code, err := runCommand(line, s.peers, s.channel, s.closed)
 	if err != nil {
-		_, _ = fmt.Fprintf(s.channel.Stderr(), "%v\r\n", err) // the client may be gone
+		_, _ = fmt.Fprintf(s.channel.Stderr(), "%v\r\n", err) // the client may have disconnected
 		code = 1
 	}
 	s.journal.write("exit", fmt.Sprintf("%d: %s", int32(code), line))

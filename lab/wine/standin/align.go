@@ -7,11 +7,12 @@ import (
 	"fmt"
 )
 
-// page is what Wine needs the sections of a program to be aligned to in its file, to map them and share them between
-// processes. Go's linker aligns to 512 bytes, for which Wine reads the whole program into each process's own memory.
+// page is the alignment of program sections in a file that Wine requires to map the sections and share them
+// between processes. Go's linker aligns to 512 bytes, and Wine then reads the complete program into the private
+// memory of each process.
 const page = 4096
 
-// alignSections moves the sections of a 64-bit program in its file, so that each begins at a page.
+// alignSections moves the sections of a 64-bit program file so that each section starts at a page.
 func alignSections(content []byte) ([]byte, error) {
 	file, err := pe.NewFile(bytes.NewReader(content))
 	if err != nil {
@@ -22,8 +23,8 @@ func alignSections(content []byte) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("align its sections: it is no 64-bit program")
 	}
-	// The PE signature (4 bytes) and the file header (20) come before the optional header, the section headers (40 each)
-	// after it.
+	// The PE signature (4 bytes) and the file header (20) precede the optional header, the section headers (40
+	// each) follow it.
 	fileHeader := binary.LittleEndian.Uint32(content[0x3c:]) + 4
 	optional := fileHeader + 20
 	sections := optional + uint32(file.SizeOfOptionalHeader)
@@ -40,9 +41,9 @@ func alignSections(content []byte) ([]byte, error) {
 	}
 	binary.LittleEndian.PutUint32(aligned[optional+36:], page) // FileAlignment
 	binary.LittleEndian.PutUint32(aligned[optional+60:], (header.SizeOfHeaders+page-1)/page*page)
-	binary.LittleEndian.PutUint64(aligned[fileHeader+8:], 0) // Symbols, which are not taken along.
+	binary.LittleEndian.PutUint64(aligned[fileHeader+8:], 0) // Symbols, which are not copied.
 	return aligned, nil
 }
 
-// pad fills up to a whole page.
+// pad pads to a full page.
 func pad(b []byte) []byte { return append(b, make([]byte, (page-len(b)%page)%page)...) }

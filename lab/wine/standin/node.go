@@ -9,18 +9,18 @@ import (
 	"path/filepath"
 )
 
-// NodeProgram is where the node program lies on every host. Executables made by payload.Options.Program start it.
+// NodeProgram is the path of the node program on every host. Executables created by payload.Options.Program
+// start it.
 const NodeProgram = `C:\ProgramData\wmco-lab\node.exe`
 
-// Launcher is the file name under which Build leaves the program that every executable of the lab's payload begins
-// with: its content is payload.Options.Program.
+// Launcher is the file name under which Build writes the program at the start of every executable of the lab's
+// payload. Its content is payload.Options.Program.
 const Launcher = "launcher.exe"
 
-// nodePackage is the package of the node program.
 const nodePackage = "github.com/windows-machine-config/wmco/lab/wine/standin/program"
 
-// BuildNode builds the node program to a file. It must run inside the module's folder. The first time takes some
-// minutes.
+// BuildNode builds the node program to a file. It must run inside the module's directory. The first build takes
+// some minutes.
 func BuildNode(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -18,7 +18,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// entries lists a folder: a name, and an @ behind links.
+// entries lists a directory: names, with an @ behind links.
 func entries(t *testing.T, folder string) []string {
 	t.Helper()
 	list, err := os.ReadDir(folder)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Libraries that Wine's own are made to forward to.
+// Libraries that patched Wine libraries forward to.
 const (
 	ntfsLibrary     = "wmco-lab-ntfs"
 	servicesLibrary = "wmco-lab-services"
@@ -19,7 +19,7 @@ const (
 	powerLibrary    = "wmco-lab-power"
 )
 
-// forwards are the functions that Wine's libraries forward, once patched.
+// forwards are the functions that patched Wine libraries forward.
 var forwards = map[string][]string{
 	"kernel32.dll": {
 		"CreateSymbolicLinkW", "CreateFileW", "CreateDirectoryW", "GetFileAttributesW",
@@ -39,8 +39,8 @@ var forwards = map[string][]string{
 	"iphlpapi.dll": {"CreateIpForwardEntry2", "DeleteIpForwardEntry2", "InitializeIpForwardEntry"},
 }
 
-// renamed are functions that Wine lacks, and the ones whose place in its exports they take: a neighbor in the order of
-// names, which Windows' loader searches, that nothing on a host calls.
+// renamed maps functions that Wine lacks to the exports that are renamed for them: a neighbor in the order of
+// names, which Windows' loader searches, that no program on a host calls.
 var renamed = map[string]string{"CreateIpForwardEntry2": "CreateIpNetEntry",
 	"DeleteIpForwardEntry2": "DeleteIpNetEntry", "InitializeIpForwardEntry": "InternalCreateIpForwardEntry"}
 
@@ -59,14 +59,19 @@ func target(function string) string {
 	return ntfsLibrary
 }
 
-// WineLibraries is where Debian's Wine has its libraries, below the root of a system.
+// WineLibraries is the directory of Wine's libraries on Debian, below the root of a system.
 const WineLibraries = "usr/lib/x86_64-linux-gnu/wine/x86_64-windows"
 
-// PatchWine makes Wine's libraries below the root of a Debian system forward a few functions to wmco-lab-ntfs.dll,
-// which adds symbolic links and access lists, to wmco-lab-services.dll, which keeps recovery actions, and to
-// wmco-lab-routes.dll, which adds and deletes routes, to wmco-lab-events.dll, which keeps events, and to
-// wmco-lab-power.dll, which restarts the host. From then on every prefix must have the libraries of Build in
-// System32: patch after the first prefix was made. Patching twice changes nothing.
+// PatchWine makes Wine's libraries below the root of a Debian system forward a few functions to the fake
+// libraries:
+//   - wmco-lab-ntfs.dll adds symbolic links and access lists.
+//   - wmco-lab-services.dll stores recovery actions.
+//   - wmco-lab-routes.dll adds and deletes routes.
+//   - wmco-lab-events.dll stores events.
+//   - wmco-lab-power.dll restarts the host.
+//
+// From then on, every prefix must have the libraries of Build in System32: patch after the first prefix was
+// created. Patching twice changes nothing.
 func PatchWine(root string) error {
 	for name, functions := range forwards {
 		path := filepath.Join(root, WineLibraries, name)
@@ -87,8 +92,8 @@ func PatchWine(root string) error {
 	return nil
 }
 
-// exports is the export directory of a library: offset is where the address rva lies in the file; room is what is free
-// at its end.
+// exports is the export directory of a library. offset is the position of the address rva in the file; room is
+// the free space at the end.
 type exports struct {
 	content []byte
 	rva     uint32
@@ -97,8 +102,8 @@ type exports struct {
 	room    uint32
 }
 
-// forward turns exported functions into forwarders: addresses in the export directory that lead to a name instead of
-// code. The names go into the slack after the directory, by which the directory grows.
+// forward turns exported functions into forwarders: addresses in the export directory that refer to a name
+// instead of code. The names are written to the slack after the directory, and the directory grows accordingly.
 func forward(content []byte, functions []string) error {
 	e, directory, err := findExports(content)
 	if err != nil {
@@ -126,7 +131,7 @@ func forward(content []byte, functions []string) error {
 	return nil
 }
 
-// findExports finds the export directory, and where in the file its entry of the data directory is.
+// findExports returns the export directory, and the file position of its entry in the data directory.
 func findExports(content []byte) (e exports, directory uint32, err error) {
 	file, err := pe.NewFile(bytes.NewReader(content))
 	if err != nil {
@@ -153,7 +158,7 @@ func findExports(content []byte) (e exports, directory uint32, err error) {
 	return e, 0, fmt.Errorf("its export directory has no section of its own")
 }
 
-// put adds a text to the directory and makes the address at this place of the file lead to it.
+// put appends a text to the directory and writes the address of the text to this position of the file.
 func (e *exports) put(slot uint32, text string) error {
 	if uint32(len(text)+1) > e.room {
 		return fmt.Errorf("there is no room for %s", text)
@@ -165,7 +170,7 @@ func (e *exports) put(slot uint32, text string) error {
 	return nil
 }
 
-// slot is where in the file the address of an exported function's name is, and that of the function.
+// slot returns the file positions of the addresses of an exported function's name and of the function.
 func (e exports) slot(function string) (named, slot uint32, err error) {
 	at := func(rva uint32) uint32 { return rva - e.rva + e.offset }
 	word := func(offset uint32) uint32 { return binary.LittleEndian.Uint32(e.content[offset:]) }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// compile makes a small library that exports functions of these names.
+// compile builds a small library that exports functions with these names.
 func compile(t *testing.T, path string, alignment int, functions ...string) {
 	t.Helper()
 	compiler, err := exec.LookPath(Compiler)
@@ -97,7 +97,7 @@ func TestPatchWine(t *testing.T) {
 	})
 }
 
-// forwarder is where an exported function leads, when it leads to another library.
+// forwarder returns the target of an exported function if another library provides it.
 func forwarder(t *testing.T, content []byte, function string) (target string, forwarded bool) {
 	t.Helper()
 	e, _, err := findExports(content)

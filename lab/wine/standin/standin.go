@@ -1,8 +1,9 @@
-// Package standin builds the replacements in a Wine prefix for parts of Windows that Wine lacks: libraries for the Host
-// Compute Network API, the DISM API, the COM classes of the firewall and of Defender's WMI namespace, routes, symbolic
-// links and access lists, and the programs of a Windows node. The sources are C in the folder c; the head comment of
-// each library's main file says what it simulates and what it does not, and faults.h which of them fail on request.
-// Behavior on them counts as shown on a stand-in, not as proven.
+// Package standin builds replacements in a Wine prefix for parts of Windows that Wine lacks. It provides
+// libraries for the Host Compute Network API, the DISM API, the COM classes of the firewall and of Defender's
+// WMI namespace, routes, symbolic links and access lists, and the programs of a Windows node. The sources are C
+// in the directory c. The head comment of each library's main file lists the simulated and the missing
+// behavior, and faults.h the calls that fail on request. Behavior on these libraries counts as shown on a fake,
+// not as proven.
 package standin
 
 import (
@@ -18,37 +19,37 @@ import (
 	"strings"
 )
 
-// Compiler is the C compiler, of Debian's package CompilerPackage.
+// Compiler is the C compiler, from the Debian package CompilerPackage.
 const (
 	Compiler        = "x86_64-w64-mingw32-gcc"
 	CompilerPackage = "gcc-mingw-w64-x86-64"
 )
 
-// importer makes import libraries. It comes with the compiler.
+// importer creates import libraries. It is part of the compiler's package.
 const importer = "x86_64-w64-mingw32-dlltool"
 
 // ErrNoCompiler means that the compiler is not installed.
 var ErrNoCompiler = errors.New(Compiler + " is not installed: run apt-get install " + CompilerPackage)
 
-// System32 is where the libraries belong in a prefix.
+// System32 is the directory of the libraries in a prefix.
 const System32 = `C:\windows\system32`
 
 //go:embed c
 var sources embed.FS
 
-// Registry is a registry file to import into the prefix with regedit /S: the COM classes, the optional features and the
-// firewall's rules of a fresh Windows Server.
+// Registry is a registry file to import into the prefix with regedit /S: the COM classes, the optional features
+// and the firewall rules of a new Windows Server.
 //
 //go:embed standin.reg
 var Registry []byte
 
-// library is one DLL: its sources (the first has its description) and the import libraries that it needs.
+// library is one DLL with its sources (the first contains the description) and the required import libraries.
 type library struct {
 	name    string
 	sources []string
 	imports []string
-	// bare is a library without the C runtime, which takes from Windows what kernelbase.def names and the C functions of
-	// ntdll.dll.
+	// bare is a library without the C runtime, which imports only the functions in kernelbase.def and the C
+	// functions of ntdll.dll.
 	bare bool
 }
 
@@ -70,11 +71,11 @@ var libraries = []library{
 		[]string{"kernelbase", "ntdllcrt", "ntdll", "gcc"}, true},
 }
 
-// launcher is built as the libraries are, but is a program.
+// launcher is built like the libraries, but is a program.
 var launcher = library{name: Launcher, sources: []string{"launcher.c"}}
 
-// Libraries returns the file names of the libraries, which go to System32. Wine has none of these names itself, so none
-// needs an entry in DllOverrides.
+// Libraries returns the file names of the libraries for System32. Wine has no libraries with these names, so no
+// entry in DllOverrides is needed.
 func Libraries() []string {
 	names := make([]string, 0, len(libraries))
 	for _, l := range libraries {
@@ -83,8 +84,8 @@ func Libraries() []string {
 	return names
 }
 
-// Build compiles the libraries and the launcher into a folder, which must exist. The same compiler gives the same
-// bytes. It fails with ErrNoCompiler where there is none.
+// Build compiles the libraries and the launcher into a directory, which must exist. The same compiler produces
+// the same bytes. Build returns ErrNoCompiler if the compiler is missing.
 func Build(ctx context.Context, directory string) error {
 	return build(ctx, directory, append(slices.Clone(libraries), launcher))
 }
@@ -113,7 +114,7 @@ func build(ctx context.Context, directory string, wanted []library) error {
 	return nil
 }
 
-// build compiles in the folder of the sources, so that no path gets into the library.
+// build compiles in the directory of the sources, so that the library contains no path.
 func (l library) build(ctx context.Context, compiler, work, directory string) error {
 	args := []string{"-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-Wl,--no-insert-timestamp", "-o", l.name}
 	if strings.HasSuffix(l.name, ".dll") {
@@ -148,7 +149,7 @@ func run(ctx context.Context, directory, program string, args ...string) error {
 	return nil
 }
 
-// replace writes a file in one step: a running host never loads half of a library.
+// replace writes a file atomically: a running host never loads an incomplete library.
 func replace(path string, content []byte) error {
 	draft := path + ".new"
 	if err := os.WriteFile(draft, content, fs.FileMode(0o755)); err != nil {

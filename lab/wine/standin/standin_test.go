@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The Wine hosts of all tests have what Build made. One library with the C runtime and the one without it show that it
-// is the same each time.
+// The Wine hosts of all tests use the output of Build. One library with the C runtime and the one without it
+// show that builds are reproducible.
 func TestBuild(t *testing.T) {
 	wanted := slices.DeleteFunc(slices.Clone(libraries), func(l library) bool {
 		return l.name != "dismapi.dll" && !l.bare

@@ -1,6 +1,6 @@
 package standin
 
-// These tests run where the libraries are installed: in a Wine prefix that standin.reg was imported into.
+// These tests run in a Wine prefix with the libraries installed and standin.reg imported.
 
 import (
 	"errors"
@@ -129,8 +129,8 @@ func TestFeatures(t *testing.T) {
 	})
 }
 
-// TestBeforeReboot and TestAfterReboot run in this order with a reboot between; the other tests need what the first
-// leaves.
+// TestBeforeReboot and TestAfterReboot run in this order with a reboot between them. The other tests need the
+// state after the first.
 func TestBeforeReboot(t *testing.T) {
 	session := openDISM(t)
 	if state, _ := featureState(t, session, "Containers"); state != 2 {

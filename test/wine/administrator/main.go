@@ -1,7 +1,7 @@
 //go:build windows
 
-// Command administrator changes a host as an independent administrator might: it changes services behind the agent's
-// back. Under any other name it is a service that idles, as the programs are that others have left on a host.
+// Command administrator changes a host like an independent administrator: it changes services without the agent's
+// knowledge. Under any other name it is an idle service, like a foreign program on a host.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/windows/svc"
 )
 
-// ownName is the file name under which it is no service.
+// ownName is the file name under which the program is not a service.
 const ownName = "administrator.exe"
 
 func main() {
@@ -64,7 +64,7 @@ func stop(service windows.Handle, _ []string) error {
 
 func start(service windows.Handle, _ []string) error { return windows.StartService(service, 0, nil) }
 
-// create makes a service that starts with Windows.
+// create creates a service that starts with Windows.
 func create(manager windows.Handle, name *uint16, args []string) error {
 	line, err := windows.UTF16PtrFromString(args[0])
 	if err != nil {
@@ -116,7 +116,7 @@ func processes() error {
 
 func remove(service windows.Handle, _ []string) error { return windows.DeleteService(service) }
 
-// set gives the service another command line.
+// set sets the command line of the service.
 func set(service windows.Handle, args []string) error {
 	line, err := windows.UTF16PtrFromString(args[0])
 	if err != nil {
@@ -126,7 +126,7 @@ func set(service windows.Handle, args []string) error {
 	return windows.ChangeServiceConfig(service, keep, keep, keep, line, nil, nil, nil, nil, nil, nil)
 }
 
-// get prints the command line.
+// get prints the command line of the service.
 func get(service windows.Handle, _ []string) error {
 	line, err := commandLine(service)
 	if err == nil {
@@ -145,7 +145,7 @@ func commandLine(service windows.Handle) (string, error) {
 	return windows.UTF16PtrToString(config.BinaryPathName), nil
 }
 
-// state prints the process of a running service, else nothing.
+// state prints the process ID of a running service, or nothing.
 func state(service windows.Handle, _ []string) error {
 	id, err := process(service)
 	if err == nil && id != 0 {
@@ -154,7 +154,7 @@ func state(service windows.Handle, _ []string) error {
 	return err
 }
 
-// process returns the process of a running service, else 0.
+// process returns the process ID of a running service, or 0.
 func process(service windows.Handle) (uint32, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32
@@ -169,7 +169,7 @@ func process(service windows.Handle) (uint32, error) {
 	return status.ProcessId, nil
 }
 
-// list prints command lines and processes of services as a JSON object.
+// list prints command lines and process IDs of services as a JSON object.
 func list(manager windows.Handle, names []string) error {
 	type state struct {
 		CommandLine string

@@ -62,7 +62,7 @@ func changing(q Question) Question {
 	return q
 }
 
-// Answers: the verdict and the sentence of an answer.
+// Results of a judge function: the verdict and the sentence of an answer.
 func holds(answer string) (Verdict, string)       { return Holds, answer }
 func contradicts(answer string) (Verdict, string) { return Contradicted, answer }
 func cannotSay(answer string) (Verdict, string)   { return Unknown, answer }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Networking is what several questions look at.
+// Networking is the evidence that several questions share.
 type Networking struct {
 	Build    int       `json:"build"`
 	Adapters []Adapter `json:"adapters"`
@@ -15,13 +15,13 @@ type Networking struct {
 	Deviceless *uint32 `json:"deviceLessNicDisabled,omitempty"`
 }
 
-// Adapter is a network adapter with IPv4. Its name is not kept: administrators name adapters.
+// Adapter is a network adapter with IPv4. The name is omitted, because administrators name adapters.
 type Adapter struct {
 	Type      uint32 `json:"ifType"`
 	VIP       bool   `json:"vipEndpoint"` // of kube-proxy's endpoint
 	Virtual   bool   `json:"virtual"`     // of HNS or Hyper-V, or the loopback
 	Connected bool   `json:"connected"`
-	Default   bool   `json:"defaultRoute"` // the default route with the least metric
+	Default   bool   `json:"defaultRoute"` // the default route with the lowest metric
 	DHCP      bool   `json:"dhcp"`
 	Registers bool   `json:"registersInDNS"`
 	MTU       uint32 `json:"mtu"`
@@ -33,7 +33,8 @@ type Adapter struct {
 type Network struct {
 	Type     string   `json:"type"`
 	Policies []string `json:"policies"`
-	// Management is whether its ManagementIP is an address of the adapter with the default route; empty: it has none.
+	// Management describes whether the ManagementIP is an address of the adapter with the default route. It is
+	// empty for a network without ManagementIP.
 	Management string `json:"management,omitempty"`
 }
 
@@ -158,17 +159,18 @@ func judgePacketSize(e, before *Networking) (Verdict, string) {
 
 // Attachment is the evidence of N2.
 type Attachment struct {
-	// Tries are the errors of the first attempts, each half a second after the one before; the last is empty if it succeeded.
+	// Tries contains the errors of the first attempts, at intervals of half a second. The last error is empty after
+	// a success.
 	Tries []string `json:"tries"`
 	Again string   `json:"again"` // the error of one more attempt
 	State int      `json:"state"`
-	// Adapter is whether the machine has an adapter with the endpoint's hardware address.
+	// Adapter reports whether the machine has an adapter with the endpoint's hardware address.
 	Adapter bool `json:"adapter"`
 	// Node is the state of kube-proxy's endpoint, on a node.
 	Node *int `json:"vipEndpointState,omitempty"`
 }
 
-// AlreadyAttached is the code of HNS for an endpoint that is attached.
+// AlreadyAttached is the HNS error code for an endpoint that is already attached.
 const AlreadyAttached = "0x803b0014"
 
 func judgeAttachment(e, _ *Attachment) (Verdict, string) {

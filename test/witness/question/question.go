@@ -1,5 +1,5 @@
-// Package question has the questions about a real Windows whose answers the operator's code assumes, and judges what the witness
-// found. It asks nothing itself, so that its tests run anywhere.
+// Package question contains the questions about the operator's assumptions about Windows, and judges the evidence
+// of the witness. The package itself queries nothing, so the tests run anywhere.
 package question
 
 import (
@@ -11,30 +11,30 @@ import (
 	"slices"
 )
 
-// Verdict is what an answer means for an assumption.
+// Verdict is the result of a question for the assumption.
 type Verdict string
 
 // Verdicts.
 const (
 	Holds        Verdict = "holds"
 	Contradicted Verdict = "contradicted"
-	Unknown      Verdict = "not known" // this machine cannot show it, or not now
+	Unknown      Verdict = "not known" // not observable on this machine, or not now
 )
 
-// Question is one assumption.
+// Question is a question about one assumption.
 type Question struct {
 	ID, Asks, Assumes string
-	// Relies is the file that is wrong if the assumption is, and a name in it.
+	// Relies is a file that relies on the assumption, and a name in it.
 	Relies Reliance
-	// Changes: the machine is changed for the answer, and changed back.
+	// Changes is true if the machine is temporarily changed to find the answer.
 	Changes bool
 
 	empty func() any
 	judge func(found, before any) (Verdict, string)
 }
 
-// ask makes a question whose evidence is a T. Evidence has no addresses, and no names but those that Windows or Kubernetes
-// give. The evidence from before the machine was a node is nil if there is none.
+// ask returns a question with evidence of type T. Evidence contains no addresses, and only names that Windows or
+// Kubernetes define. The evidence from before the machine was a node may be nil.
 func ask[T any](id, asks, assumes string, relies Reliance, judge func(found, before *T) (Verdict, string)) Question {
 	return Question{ID: id, Asks: asks, Assumes: assumes, Relies: relies, empty: func() any { return new(T) },
 		judge: func(found, before any) (Verdict, string) {
@@ -44,10 +44,10 @@ func ask[T any](id, asks, assumes string, relies Reliance, judge func(found, bef
 		}}
 }
 
-// Evidence returns an empty one, to be filled.
+// Evidence returns empty evidence to be filled by a probe.
 func (q Question) Evidence() any { return q.empty() }
 
-// Reliance is a place in this repository.
+// Reliance is a position in this repository.
 type Reliance struct{ File, Name string }
 
 func (r Reliance) String() string { return r.File + " (" + r.Name + ")" }
@@ -65,10 +65,10 @@ type Document struct {
 	Evidence json.RawMessage `json:"evidence,omitempty"`
 }
 
-// schema is the version of the format.
+// schema is the version of the document format.
 const schema = 1
 
-// Answer makes the document of a question. A failure to find evidence leaves it not known.
+// Answer returns the document of a question. If no evidence was found, the verdict is Unknown.
 func (q Question) Answer(windows string, found, before any, failure error) (Document, error) {
 	d := Document{Schema: schema, Question: q.ID, Asks: q.Asks, Assumes: q.Assumes, ReliesOn: q.Relies.String(), Windows: windows}
 	var err error
@@ -81,7 +81,7 @@ func (q Question) Answer(windows string, found, before any, failure error) (Docu
 	return d, err
 }
 
-// Before returns the evidence of an earlier document, nil if there is none in the folder.
+// Before returns the evidence of an earlier document, or nil if the directory does not contain it.
 func (q Question) Before(folder fs.FS) (any, error) {
 	d, err := q.Read(folder)
 	if os.IsNotExist(err) || err == nil && len(d.Evidence) == 0 {
@@ -99,7 +99,7 @@ func (q Question) Before(folder fs.FS) (any, error) {
 
 func (q Question) file() string { return q.ID + ".json" }
 
-// Read reads a document, and refuses one that today's witness would not write.
+// Read reads a document, and returns an error for a document that the current witness would not write.
 func (q Question) Read(folder fs.FS) (Document, error) {
 	data, err := fs.ReadFile(folder, q.file())
 	if err != nil {
@@ -118,7 +118,7 @@ func (q Question) Read(folder fs.FS) (Document, error) {
 	return d, nil
 }
 
-// Write writes the document to a folder.
+// Write writes the document to a directory.
 func (d Document) Write(folder string) error {
 	data, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
@@ -127,7 +127,8 @@ func (d Document) Write(folder string) error {
 	return os.WriteFile(filepath.Join(folder, d.Question+".json"), append(data, '\n'), 0o644)
 }
 
-// String is the document in a line, and for a contradiction another one that names the file that relies on the assumption.
+// String returns the document in one line. A contradiction has a second line with the file that relies on the
+// assumption.
 func (d Document) String() string {
 	line := fmt.Sprintf("%-4s%-13s%s", d.Question, d.Verdict, d.Answer)
 	if d.Verdict == Contradicted {

@@ -46,7 +46,7 @@ const (
 	trustedBy = `O:BAD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)`
 )
 
-// Evidence is written as the documents have it.
+// Evidence is written in the format of the documents.
 func TestVerdicts(t *testing.T) {
 	for _, test := range []struct {
 		name, id      string

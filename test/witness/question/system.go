@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Log is the evidence of N1: a log open for appending, as programs of a node open theirs, and for reading without
-// FILE_SHARE_DELETE.
+// Log is the evidence of N1: a log that is open for appending, like the logs of node programs, and for reading
+// without FILE_SHARE_DELETE.
 type Log struct {
 	Rename string `json:"rename"` // errors
 	Empty  string `json:"empty"`
-	// Size is how long the log is after Written bytes were written into the emptied one.
+	// Size is the length of the log after Written bytes were written to the emptied log.
 	Size    int64 `json:"size"`
 	Written int64 `json:"written"`
 }
@@ -58,13 +58,14 @@ func judgeRestart(e, _ *Restart) (Verdict, string) {
 
 // Firewall is the evidence of N6.
 type Firewall struct {
-	Profiles int                `json:"profiles"` // those in force, as bits: 1 domain, 2 private, 4 public
+	Profiles int                `json:"profiles"` // active profiles, as bits: 1 domain, 2 private, 4 public
 	Merge    map[string]*uint32 `json:"allowLocalPolicyMerge"`
-	// ModifyState is INetFwPolicy2.LocalPolicyModifyState: 0, local rules take effect; 1, a group policy overrides them.
+	// ModifyState is INetFwPolicy2.LocalPolicyModifyState: 0, local rules take effect; 1, a group policy overrides
+	// them.
 	ModifyState int `json:"localPolicyModifyState"`
 }
 
-// FirewallProfiles are the keys of the profiles in the registry, and their bits.
+// FirewallProfiles maps the registry keys of the profiles to their bits.
 var FirewallProfiles = map[string]int{"DomainProfile": 1, "PrivateProfile": 2, "PublicProfile": 4}
 
 func judgeFirewall(e, before *Firewall) (Verdict, string) {
@@ -89,13 +90,13 @@ func judgeFirewall(e, before *Firewall) (Verdict, string) {
 	return holds("Windows says that local rules do not take effect in " + strings.Join(excluded, ", ") + "; " + profiles)
 }
 
-// Links is the evidence of N8: file modes as SFTP has them, and errors.
+// Links is the evidence of N8: file modes reported by SFTP, and errors.
 type Links struct {
 	Junction string `json:"junction"`
 	Listed   string `json:"junctionInList"`
 	Symlink  string `json:"symlink"`
-	Remove   string `json:"remove"` // the error of deleting the junction as a folder
-	Target   bool   `json:"target"` // what the junction led to is there afterward
+	Remove   string `json:"remove"` // the error of deleting the junction as a directory
+	Target   bool   `json:"target"` // the target of the junction exists afterward
 }
 
 func judgeLinks(e, _ *Links) (Verdict, string) {
@@ -129,13 +130,13 @@ func judgeHostKeys(e, _ *HostKeys) (Verdict, string) {
 // Features is the evidence of N10.
 type Features struct {
 	Build    int               `json:"build"`
-	Features map[string]string `json:"features"` // the states of those with "Containers" in their names
-	Services map[string]bool   `json:"services"` // whether hns and vfpext are there
+	Features map[string]string `json:"features"` // states of the features with "Containers" in their names
+	Services map[string]bool   `json:"services"` // whether hns and vfpext exist
 }
 
 var featureRow = regexp.MustCompile(`(?m)^(Containers[\w-]*)\s*\|\s*(\w[\w ]*?)\s*$`)
 
-// ParseFeatures reads what "dism /online /english /get-features /format:table" prints.
+// ParseFeatures parses the output of "dism /online /english /get-features /format:table".
 func ParseFeatures(table string) map[string]string {
 	features := map[string]string{}
 	for _, row := range featureRow.FindAllStringSubmatch(strings.ReplaceAll(table, "\r", ""), -1) {
@@ -144,7 +145,7 @@ func ParseFeatures(table string) map[string]string {
 	return features
 }
 
-// splitBuild is the first build whose container networking is in features of its own.
+// splitBuild is the first build with separate features for container networking.
 const splitBuild = 26100
 
 func judgeFeatures(e, _ *Features) (Verdict, string) {
@@ -171,9 +172,9 @@ func judgeFeatures(e, _ *Features) (Verdict, string) {
 
 // Upload is the evidence of N12.
 type Upload struct {
-	Refused      []string `json:"refused"` // the first error of each file whose rename failed
+	Refused      []string `json:"refused"` // the first error of each file with a failed rename
 	Files        int      `json:"files"`
-	Milliseconds int64    `json:"milliseconds"` // until the slowest could be renamed
+	Milliseconds int64    `json:"milliseconds"` // until the slowest file could be renamed
 	Left         int      `json:"left"`         // files that could not be renamed within 10 s
 }
 
@@ -188,7 +189,8 @@ func judgeUpload(e, _ *Upload) (Verdict, string) {
 // Login is the evidence of A1.
 type Login struct {
 	SSH bool `json:"ssh"` // a program of the SSH server is among the parents of the process
-	// Depth is how many processes are between the process and the service; Service is empty if the parents lead to none.
+	// Depth is the number of processes between the process and the service. Service is empty if no parent is a
+	// service.
 	Depth   int    `json:"depth"`
 	Service string `json:"service,omitempty"`
 }
@@ -231,15 +233,17 @@ var owner = regexp.MustCompile(`^O:(S(?:-\d+)+|[A-Z]{2})`)
 
 var domain = regexp.MustCompile(`S-1-5-21-\d+-\d+-\d+`)
 
-// PlainSDDL removes what identifies the machine or its domain.
+// PlainSDDL removes the identifiers of the machine and its domain.
 func PlainSDDL(sddl string) string { return domain.ReplaceAllString(sddl, "S-1-5-21-0-0-0") }
 
-// trusted may change what they like: administrators, SYSTEM, the installer of Windows; CO stands for whoever makes an entry.
+// trusted lists the trustees that may change anything: administrators, SYSTEM, the installer of Windows, and CO,
+// the creator of an entry.
 var trusted = []string{"BA", "SY", "CO", "S-1-5-32-544", "S-1-5-18", "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"}
 
 var entry = regexp.MustCompile(`\((\w*);(\w*);(\w*);[^;)]*;[^;)]*;([^;)]+)[^)]*\)`)
 
-// readOnly are the rights in SDDL that change nothing: generic and file rights to read and execute, as words or bits.
+// readOnly lists the SDDL rights that permit no changes: generic and file rights to read and execute, as words or
+// bits.
 var readOnly = []string{"FR", "FX", "FRFX", "GR", "GX", "GRGX", "GXGR", "0x1200a9", "0x120089", "0x1200a0"}
 
 func judgeAccess(e, _ *Access) (Verdict, string) {

@@ -1,5 +1,5 @@
-// Package releasetest makes images of an OpenShift release as the tests need them: with the same shape as real ones, and
-// a few bytes large.
+// Package releasetest creates images of an OpenShift release for tests, with the same structure as real images, and
+// with a size of a few bytes.
 package releasetest
 
 import (
@@ -15,29 +15,29 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// What a release image looks like, written here once more: the tests are to notice when the program looks elsewhere.
+// The structure of a release image is repeated here, so that tests detect a change in the program.
 const (
 	Version        = "4.20.1"
 	Label          = "io.openshift.release"
 	ReferencesPath = "release-manifests/image-references"
 )
 
-// File is a file that may be executed.
+// File returns an executable file.
 func File(name, text string) Entry {
 	return Entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755}, text}
 }
 
-// Folder is a folder.
+// Folder returns a directory.
 func Folder(name string) Entry {
 	return Entry{tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755}, ""}
 }
 
-// Symlink is a symbolic link.
+// Symlink returns a symbolic link.
 func Symlink(name, target string) Entry {
 	return Entry{tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target}, ""}
 }
 
-// HardLink is a hard link to a file of the same layer.
+// HardLink returns a hard link to a file of the same layer.
 func HardLink(name, target string) Entry {
 	return Entry{tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: target}, ""}
 }
@@ -49,7 +49,7 @@ type Entry struct {
 	text string
 }
 
-// Image makes an image of layers, the lowest first. The image of a release has its version as a label.
+// Image returns an image with these layers, the lowest first. The image of a release has the version as a label.
 func Image(t testing.TB, architecture, version string, layers ...[]Entry) v1.Image {
 	t.Helper()
 	made, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: architecture})
@@ -83,7 +83,7 @@ func layerOf(t testing.TB, entries []Entry) v1.Layer {
 	return l
 }
 
-// references is the file that names the images of a release, as a release has it.
+// references returns the file of a release that names its images.
 func references(t testing.TB, images map[string]string) string {
 	t.Helper()
 	var tags []any
@@ -99,7 +99,7 @@ func references(t testing.TB, images map[string]string) string {
 	return string(data)
 }
 
-// Release is the image of a release that names others.
+// Release returns the release image for these component images.
 func Release(t testing.TB, architecture string, images map[string]string) v1.Image {
 	t.Helper()
 	return Image(t, architecture, Version, []Entry{File("usr/bin/cluster-version-operator", "cvo")},

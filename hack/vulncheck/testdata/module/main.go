@@ -1,4 +1,4 @@
-// Command vulnerable calls what the database of the test knows to be vulnerable.
+// Command vulnerable calls a function that the test's database lists as vulnerable.
 package main
 
 import (

@@ -17,10 +17,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/controlplane/internal/pki"
 )
 
-// runAPIServer serves until it fails or ctx ends.
+// runAPIServer serves until an error occurs or ctx is done.
 func runAPIServer(ctx context.Context, c *Config, creds *Credentials) error {
-	// The API server gives up connections to etcd that it has no more use for, hundreds of them
-	// in a start, and gRPC warns of each.
+	// The API server closes unused connections to etcd, hundreds during a start, and gRPC logs a warning for
+	// each.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, os.Stderr))
 	o := options.NewServerRunOptions()
 	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
@@ -34,7 +34,7 @@ func runAPIServer(ctx context.Context, c *Config, creds *Credentials) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	// Components share one registry of feature gates: it is set here, once.
+	// Components share one registry of feature gates, which is set here once.
 	if err := o.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func apiServerArgs(c *Config, creds *Credentials) ([]string, error) {
 	return appendAudit(args, c)
 }
 
-// auditPolicy records who did what to which object, once for each request, and no contents.
+// auditPolicy records user, verb and object once for each request, without contents.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]

@@ -14,11 +14,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/controlplane/internal/queuemetrics"
 )
 
-// poll is how often a condition of a start is looked at. Starts are waited for by people, and looks are part of what
-// they cost.
+// poll is the interval between checks of a start condition. A short interval reduces the start time, but checks
+// are part of the start's cost.
 const poll = 50 * time.Millisecond
 
-// ControlPlane is a running control plane. It is ended by ending the process.
+// ControlPlane is a running control plane. It ends with the process.
 type ControlPlane struct {
 	// Client has all rights.
 	Client *rest.Config
@@ -27,10 +27,9 @@ type ControlPlane struct {
 	failed    chan error
 }
 
-// Start starts etcd and the API server and returns as soon as the API server serves requests
-// that need no RBAC (those of system:masters). The controller manager and the scheduler come
-// up in the background; [ControlPlane.WaitReady] waits for them. The components end with ctx,
-// the start alone with booting.
+// Start starts etcd and the API server. It returns as soon as the API server serves requests without RBAC (of
+// system:masters). The controller manager and the scheduler start in the background; see
+// [ControlPlane.WaitReady]. The components end with ctx, only the start ends with booting.
 func Start(ctx, booting context.Context, c *Config, creds *Credentials) (*ControlPlane, error) {
 	queuemetrics.Disable()
 	etcd, err := startEtcd(booting, c)
@@ -53,8 +52,8 @@ func Start(ctx, booting context.Context, c *Config, creds *Credentials) (*Contro
 	return cp, nil
 }
 
-// startClients starts what works through the API server, as soon as it has any rights there:
-// a client that is refused once comes back only after a second.
+// startClients starts the clients of the API server as soon as the default roles exist: a refused client
+// retries only after a second.
 func (cp *ControlPlane) startClients(ctx, booting context.Context, c *Config, creds *Credentials) {
 	if err := cp.waitFor(booting, cp.hasRoles); err != nil {
 		cp.failed <- fmt.Errorf("wait for the API server to make the default roles: %w", err)
@@ -64,10 +63,10 @@ func (cp *ControlPlane) startClients(ctx, booting context.Context, c *Config, cr
 	cp.run("kube-scheduler", func() error { return runScheduler(ctx, c, creds) })
 }
 
-// Failed reports the component that ended first. None ever should.
+// Failed returns a channel with the error of the component that ended first. No component should end.
 func (cp *ControlPlane) Failed() <-chan error { return cp.failed }
 
-// WaitReady returns when the API server calls itself ready and the default ServiceAccount is there.
+// WaitReady waits until the API server reports ready and the default ServiceAccount exists.
 func (cp *ControlPlane) WaitReady(ctx context.Context) error {
 	if err := cp.waitFor(ctx, cp.ready); err != nil {
 		return fmt.Errorf("wait for /readyz: %w", err)
@@ -88,8 +87,8 @@ func (cp *ControlPlane) run(component string, run func() error) {
 	}()
 }
 
-// waitFor polls until the condition holds, a component fails or ctx ends. The last error of the
-// condition is part of the error.
+// waitFor polls until the condition is true, a component fails or ctx is done. The error includes the last
+// error of the condition.
 func (cp *ControlPlane) waitFor(ctx context.Context, holds func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {

@@ -1,7 +1,7 @@
 // Package boot runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler in one process.
 //
-// Each runs from its own options and flags, exactly as its command would make them; only the
-// command around them is left out, because their signal handlers and logging clash in one process.
+// Each component runs with the same options and flags that its command would create. The commands themselves
+// are omitted, because signal handlers and logging of several commands conflict in one process.
 package boot
 
 import (
@@ -21,33 +21,33 @@ const ServiceNetwork = "172.30.0.0/16"
 
 // Config configures a control plane.
 type Config struct {
-	// Dir holds all data; it must exist, and be the working directory of the process.
+	// Dir contains all data. It must exist and be the working directory of the process.
 	Dir string
-	// Listener is where the API server listens, and calls itself.
+	// Listener is the listener of the API server, and its address the advertised address.
 	Listener net.Listener
-	// Inherited is another listener that is served as well; nil is none.
+	// Inherited is an additional listener; nil for none.
 	Inherited net.Listener
-	// Hosts are further names and addresses that clients know the API server by.
+	// Hosts are additional names and addresses of the API server for clients.
 	Hosts []string
-	// AuditLog is the file that a line is written to for each request; "" is none.
+	// AuditLog is the file that receives a line for each request; "" for none.
 	AuditLog string
-	// AutoApproveRenewals lets the controller manager approve the CSRs with which nodes
-	// renew their client certificates, where RBAC allows the node to.
+	// AutoApproveRenewals enables the controller manager to approve CSRs of nodes for client certificate
+	// renewals, if RBAC allows the renewal.
 	AutoApproveRenewals bool
-	// ExternalSigner leaves the CSRs that were approved to somebody else to sign.
+	// ExternalSigner leaves the signing of approved CSRs to another client.
 	ExternalSigner bool
-	// NodeGracePeriod is how long a node may be silent until the controller manager takes it for unreachable; its default
-	// when 0.
+	// NodeGracePeriod is the time without a heartbeat after which the controller manager marks a node as
+	// unreachable; the default of the controller manager when 0.
 	NodeGracePeriod time.Duration
-	// ExternalCloudProvider is set where an external cloud controller manager would run.
+	// ExternalCloudProvider is true if an external cloud controller manager would run.
 	ExternalCloudProvider bool
-	// Definitions are the CustomResourceDefinitions that the API server finds when it starts.
+	// Definitions are the CustomResourceDefinitions in etcd when the API server starts.
 	Definitions []*unstructured.Unstructured
 	// AdmissionPlugins are enabled in addition to the defaults.
 	AdmissionPlugins []string
 }
 
-// Credentials are the certificates and keys of one start.
+// Credentials contains the certificates and keys of one start.
 type Credentials struct {
 	*pki.Authorities
 	// Admin belongs to system:masters.
@@ -56,15 +56,15 @@ type Credentials struct {
 	serving, kubeletClient, proxyClient, controllerManager, scheduler pki.Pair
 }
 
-// Port returns the port that the API server listens on.
+// Port returns the listening port of the API server.
 func (c *Config) Port() int { return c.Listener.Addr().(*net.TCPAddr).Port }
 
-// URL returns the address of the API server, as seen from within the process's network namespace.
+// URL returns the URL of the API server within the network namespace of the process.
 func (c *Config) URL() string { return "https://" + c.Listener.Addr().String() }
 
 func (c *Config) path(name string) string { return filepath.Join(c.Dir, name) }
 
-// NewCredentials reads or makes the authorities below c.Dir and issues new certificates to all components.
+// NewCredentials loads or creates the authorities below c.Dir and issues new certificates for all components.
 func NewCredentials(c *Config) (*Credentials, error) {
 	authorities, err := pki.LoadOrCreate(c.path("pki"))
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Config) writeKubeconfig(creds *Credentials, component string, client pk
 	return path, nil
 }
 
-// flag forms --name=value.
+// flag returns --name=value.
 func flag(name string, value any) string {
 	switch v := value.(type) {
 	case bool:

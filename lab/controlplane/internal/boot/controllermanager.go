@@ -9,7 +9,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// runControllerManager runs until it fails or ctx ends. The API server must answer.
+// runControllerManager runs until an error occurs or ctx is done. The API server must be running.
 func runControllerManager(ctx context.Context, c *Config, creds *Credentials) error {
 	o, err := options.NewKubeControllerManagerOptions()
 	if err != nil {
@@ -63,7 +63,7 @@ func controllerManagerArgs(c *Config, creds *Credentials, kubeconfig string) []s
 	return args
 }
 
-// controllers returns all but those that are to be somebody else's work.
+// controllers returns the list of enabled controllers, without controllers that other clients replace.
 func controllers(c *Config) string {
 	list := "*"
 	if !c.AutoApproveRenewals {

@@ -16,12 +16,13 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// definitionsKey is where the API server keeps its CustomResourceDefinitions in etcd.
+// definitionsKey is the etcd prefix of the API server's CustomResourceDefinitions.
 const definitionsKey = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 
-// storeDefinitions stores the definitions that are not there yet, as an API server that accepted and established them
-// would have. A control plane that finds them at its start takes a fifth less processor time to boot than one that gets
-// them over its API: the API server writes its OpenAPI documents once, and not again for each.
+// storeDefinitions stores missing definitions in the form in which an API server stores accepted and
+// established definitions. Booting with definitions in etcd needs a fifth less processor time than creating the
+// definitions over the API: the API server writes the OpenAPI documents once, and not again for each
+// definition.
 func storeDefinitions(ctx context.Context, etcd *embed.Etcd, definitions []*unstructured.Unstructured) error {
 	client := v3client.New(etcd.Server)
 	defer client.Close()

@@ -10,18 +10,18 @@ import (
 )
 
 func init() {
-	// etcd allocates a segment of its log in advance, and another: 128 MB for each control plane.
+	// etcd preallocates the current and the next segment of its log: 128 MB for each control plane.
 	wal.SegmentSizeBytes = 8 << 20
 }
 
-// etcdSocket is relative: the path of a unix socket is limited to 108 bytes, and the process
-// stands in its own directory.
+// etcdSocket is relative, because the path of a unix socket is limited to 108 bytes. The data directory is the
+// working directory.
 const etcdSocket = "unix://etcd.sock:0"
 
-// startEtcd starts etcd and returns when it serves.
+// startEtcd starts etcd and returns when it is ready.
 //
-// Nothing is synced to disk: the data outlive the process being killed, and not the machine
-// losing power, which a lab need not survive.
+// Writes are not synced to disk: the data survives a kill of the process, but not a power failure, which is
+// irrelevant for a lab.
 func startEtcd(ctx context.Context, c *Config) (*embed.Etcd, error) {
 	config := embed.NewConfig()
 	config.Dir = c.path("etcd")

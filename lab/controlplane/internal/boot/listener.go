@@ -2,7 +2,7 @@ package boot
 
 import "net"
 
-// join serves a second listener as if its connections had come in at the first, whose address it keeps.
+// join returns a listener that accepts the connections of both listeners and has the address of the first.
 func join(first, second net.Listener) net.Listener {
 	if second == nil {
 		return first
@@ -52,7 +52,7 @@ func (j *joined) Accept() (net.Conn, error) {
 	}
 }
 
-// Close closes both listeners. It is called once.
+// Close closes both listeners. It must be called only once.
 func (j *joined) Close() error {
 	close(j.closed)
 	_ = j.second.Close()

@@ -8,7 +8,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 )
 
-// runScheduler runs until it fails or ctx ends. The API server must answer.
+// runScheduler runs until an error occurs or ctx is done. The API server must be running.
 func runScheduler(ctx context.Context, c *Config, creds *Credentials) error {
 	o := options.NewOptions()
 	flags := pflag.NewFlagSet("kube-scheduler", pflag.ContinueOnError)

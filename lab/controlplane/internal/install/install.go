@@ -1,5 +1,5 @@
-// Package install brings objects into a cluster that is just coming up, quickly: everything at once, each object as
-// soon as its kind is served.
+// Package install creates objects quickly in a cluster that is starting: all concurrently, each object as soon
+// as its kind is served.
 package install
 
 import (
@@ -19,13 +19,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// poll is how often something is tried again that is not served yet: seldom enough not to be most of what a start
-// costs.
+// poll is the retry interval for a resource that is not served yet: long enough not to dominate the cost of a
+// start.
 const poll = 100 * time.Millisecond
 
-// Install creates the objects, and returns when all are there and discovery lists every kind that the definitions in
-// crds define. The cluster has these definitions. An object that exists already keeps its spec and gets its status
-// again.
+// Install creates the objects, and returns when all exist and discovery lists every kind in crds. The cluster
+// already has these definitions. The spec of an existing object is kept, and the status is written again.
 func Install(ctx context.Context, config *rest.Config, crds, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -49,7 +48,7 @@ func Install(ctx context.Context, config *rest.Config, crds, objects []*unstruct
 	return waitDiscovered(ctx, config, resources.defined)
 }
 
-// create creates the object and sets its status. It waits for the kind and the namespace to be there.
+// create creates the object and sets the status. It waits until the kind and the namespace exist.
 func create(ctx context.Context, client dynamic.Interface, r resource, object *unstructured.Unstructured) error {
 	target := r.client(client, object.GetNamespace())
 	err := retry(ctx, func(ctx context.Context) error {
@@ -73,7 +72,7 @@ func create(ctx context.Context, client dynamic.Interface, r resource, object *u
 	return nil
 }
 
-// setStatus updates, because a patch cannot say null, which some required fields are.
+// setStatus uses an update, because a patch cannot set null, which some required fields are.
 func setStatus(ctx context.Context, target dynamic.ResourceInterface, name string, status any) error {
 	object, err := target.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -84,7 +83,7 @@ func setStatus(ctx context.Context, target dynamic.ResourceInterface, name strin
 	return err
 }
 
-// retry tries until it succeeds, or fails for a reason that does not pass by itself.
+// retry retries until success or an error that is not temporary.
 func retry(ctx context.Context, try func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
@@ -100,15 +99,15 @@ func retry(ctx context.Context, try func(context.Context) error) error {
 	return err
 }
 
-// notYet tells what passes while a cluster comes up: a kind that is not served yet, a namespace
-// that is not there yet, admission whose caches are not filled yet.
+// notYet reports whether an error is temporary while a cluster starts: a kind is not served yet, a namespace
+// does not exist yet, or the caches of admission are not filled yet.
 func notYet(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTooManyRequests(err) ||
 		apierrors.IsForbidden(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 
-// waitDiscovered waits until discovery, from which clients build their maps of kinds, lists all resources.
+// waitDiscovered waits until discovery lists all resources, because clients build REST mappings from discovery.
 func waitDiscovered(ctx context.Context, config *rest.Config, want []schema.GroupVersionResource) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -118,7 +117,7 @@ func waitDiscovered(ctx context.Context, config *rest.Config, want []schema.Grou
 	err = wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) {
 		_, served, _, err := client.GroupsAndMaybeResources()
 		if err != nil {
-			return false, nil // until the aggregator has seen the new groups
+			return false, nil // until the aggregator has detected the new groups
 		}
 		missing = missing[:0]
 		for _, r := range want {

@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// resource is where the objects of a kind are served.
+// resource identifies the API resource of a kind.
 type resource struct {
 	schema.GroupVersionResource
-	// status is set where the status is a resource of its own, which a create leaves out.
+	// status is true if the status is a subresource, which a create ignores.
 	status bool
 }
 
@@ -24,7 +24,7 @@ func (r resource) client(client dynamic.Interface, namespace string) dynamic.Res
 	return client.Resource(r.GroupVersionResource).Namespace(namespace)
 }
 
-// resources maps kinds to resources without asking the API server, which does not serve them yet.
+// resources maps kinds to resources without the API server, which does not serve them yet.
 type resources struct {
 	byKind  map[schema.GroupVersionKind]resource
 	defined []schema.GroupVersionResource

@@ -14,29 +14,30 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// Authorities are all signing authorities of the cluster, and the bundles made from them.
+// Authorities contains all signing authorities of the cluster and their bundles.
 type Authorities struct {
 	// Server signs the API server's serving certificate.
 	Server *CA
-	// Admin signs the clients that the control plane itself has.
+	// Admin signs the client certificates of the control plane.
 	Admin *CA
-	// CSRSigner signs what the CertificateSigningRequest API is asked for: client and serving certificates of kubelets.
+	// CSRSigner signs certificates for the CertificateSigningRequest API: client and serving certificates of
+	// kubelets.
 	CSRSigner *CA
-	// ToKubelet signs the certificate with which the API server calls a kubelet.
+	// ToKubelet signs the client certificate of the API server for requests to kubelets.
 	ToKubelet *CA
-	// FrontProxy signs the certificate with which the API server calls an aggregated API server.
+	// FrontProxy signs the client certificate of the API server for requests to an aggregated API server.
 	FrontProxy *CA
 
-	// ClientBundleFile holds the authorities whose clients the API server accepts.
+	// ClientBundleFile contains the authorities that the API server accepts for clients.
 	ClientBundleFile string
-	// KubeletClientBundle holds the authorities whose clients a kubelet accepts
+	// KubeletClientBundle contains the authorities that a kubelet accepts for clients
 	// (/etc/kubernetes/kubelet-ca.crt on a Linux worker).
 	KubeletClientBundle []byte
 	// ServiceAccountKeyFile is the key that signs the tokens of service accounts.
 	ServiceAccountKeyFile string
 }
 
-// LoadOrCreate reads all authorities from dir, which it makes when needed, and makes those that are missing.
+// LoadOrCreate loads all authorities from dir, and creates the directory and missing authorities.
 func LoadOrCreate(dir string) (*Authorities, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of certificates: %w", err)

@@ -1,7 +1,7 @@
-// Package pki makes the certificate authorities and certificates of the lab's control plane.
+// Package pki creates the certificate authorities and certificates of the lab's control plane.
 //
-// There are as many authorities as in a real OpenShift cluster, so that a mix-up (for example of the CA of the API
-// server's clients and the CA of the API server) fails in the lab as it would in reality.
+// There are as many authorities as in a real OpenShift cluster. A mistake, for example exchanging the CA of the
+// API server's clients and the CA of the API server, therefore fails in the lab as in a real cluster.
 package pki
 
 import (
@@ -27,11 +27,11 @@ import (
 const (
 	caLifetime   = 10 * 365 * 24 * time.Hour
 	leafLifetime = 365 * 24 * time.Hour
-	// backdate is what certificates are valid before now, for hosts whose clocks are behind.
+	// backdate is the time between the start of a certificate's validity and now, for hosts with slow clocks.
 	backdate = time.Hour
 )
 
-// CA is a certificate authority whose certificate and key lie in files.
+// CA is a certificate authority with certificate and key in files.
 type CA struct {
 	CertFile, KeyFile string
 	CertPEM           []byte
@@ -40,7 +40,7 @@ type CA struct {
 	key  crypto.Signer
 }
 
-// Pair is a certificate and its key, in files and in memory.
+// Pair is a certificate with its key, in files and in memory.
 type Pair struct {
 	CertFile, KeyFile string
 	CertPEM, KeyPEM   []byte
@@ -50,13 +50,13 @@ type Pair struct {
 type Request struct {
 	CommonName   string
 	Organization []string
-	// Hosts are the DNS names and IP addresses of a server. Without any the certificate is a client's.
+	// Hosts are the DNS names and IP addresses of a server. Without hosts, the certificate is a client
+	// certificate.
 	Hosts []string
 }
 
-// LoadOrCreateCA reads the authority <dir>/<name>.crt and .key, or makes it when it is not there.
-// An authority outlives a restart of the control plane; otherwise every certificate it signed
-// would become worthless.
+// LoadOrCreateCA loads the authority <dir>/<name>.crt and .key, or creates a missing authority. An authority
+// survives a restart of the control plane; otherwise all issued certificates would become invalid.
 func LoadOrCreateCA(dir, name string) (*CA, error) {
 	ca := &CA{CertFile: filepath.Join(dir, name+".crt"), KeyFile: filepath.Join(dir, name+".key")}
 	certPEM, err := os.ReadFile(ca.CertFile)
@@ -170,7 +170,7 @@ func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypt
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// WriteFile writes a file that only its owner may read, at once: a reader finds all of it or none.
+// WriteFile writes a file atomically that only its owner may read.
 func WriteFile(path string, data []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// WriteKubeconfig writes a kubeconfig for the API server at url, which client authenticates to.
+// WriteKubeconfig writes a kubeconfig for the API server at url with the client certificate.
 func (a *Authorities) WriteKubeconfig(path, url string, client Pair) error {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: a.Server.CertPEM}

@@ -1,4 +1,4 @@
 package queuemetrics
 
-// Disabled reports whether a queue that is made now has no metrics.
+// Disabled reports whether new queues have no metrics.
 func Disabled() bool { return provider == none }

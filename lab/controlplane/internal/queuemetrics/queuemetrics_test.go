@@ -3,7 +3,7 @@ package queuemetrics_test
 import (
 	"testing"
 
-	_ "k8s.io/component-base/metrics/prometheus/workqueue" // as all of Kubernetes' programs do
+	_ "k8s.io/component-base/metrics/prometheus/workqueue" // as in all Kubernetes programs
 
 	"github.com/windows-machine-config/wmco/lab/controlplane/internal/queuemetrics"
 )

@@ -1,6 +1,5 @@
-// Gencrds copies the CustomResourceDefinitions that the profile openshift installs from the
-// modules that publish them to ./crds, unchanged. To move to a newer version, edit the
-// version here and run `go generate ./openshift`.
+// Gencrds copies the CustomResourceDefinitions of the profile openshift unchanged from the modules that publish
+// them to ./crds. To update to a newer version, edit the version here and run `go generate ./openshift`.
 package main
 
 import (
@@ -61,7 +60,7 @@ func main() {
 	}
 }
 
-// generate replaces what is in dir.
+// generate replaces the content of dir.
 func generate(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -83,10 +82,10 @@ func generate(dir string) error {
 	return nil
 }
 
-// download returns the folder of the module in the module cache.
+// download returns the directory of the module in the module cache.
 func download(module string) (string, error) {
 	command := exec.Command("go", "mod", "download", "-json", module)
-	command.Dir = os.TempDir() // outside of any module, whose go.mod would have a say
+	command.Dir = os.TempDir() // outside of any module, to ignore go.mod files
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {

@@ -1,7 +1,7 @@
 //go:build windows
 
-// Command guest is each of the programs around a log on a Windows host: the one that prints lines, one that reads the
-// log, and the agent that rotates it.
+// Command guest contains the programs around a log on a Windows host: one prints lines, one reads the log, and
+// one rotates the log as the agent does.
 package main
 
 import (
@@ -35,8 +35,8 @@ func exitOn(err error) {
 	}
 }
 
-// printLines prints numbered lines until the folder has a file stop. The file printed gets each number before the line
-// is printed, the file failed those of lines that could not be printed.
+// printLines prints numbered lines until a file stop exists in the directory. The file printed receives each
+// number before the line is printed, the file failed the numbers of lines that could not be printed.
 func printLines(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -66,9 +66,9 @@ func printLines(folder string) error {
 	}
 }
 
-// holdLog opens a log as the kubelet does that serves it, and keeps it open.
+// holdLog opens a log as a kubelet does that serves the log, and holds it open.
 func holdLog(path string) error {
-	log, err := os.Open(path) // with FILE_SHARE_READ and FILE_SHARE_WRITE alone
+	log, err := os.Open(path) // with FILE_SHARE_READ and FILE_SHARE_WRITE only
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func holdLog(path string) error {
 	return nil
 }
 
-// rotateLogs lets the agent's code rotate the logs of a NodeSpec, which a file has as JSON.
+// rotateLogs rotates the logs of a NodeSpec, read from a JSON file, with the agent's code.
 func rotateLogs(path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {

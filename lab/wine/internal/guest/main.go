@@ -1,6 +1,6 @@
 //go:build windows
 
-// Command guest is the program that tests of Wine hosts run on them.
+// Command guest is the program that tests run on Wine hosts.
 package main
 
 import (
@@ -35,16 +35,14 @@ func main() {
 	}
 }
 
-// printArgs prints the arguments as JSON.
 func printArgs(args []string) error { return json.NewEncoder(os.Stdout).Encode(args) }
 
-// echo copies standard input to standard output.
 func echo([]string) error {
 	_, err := io.Copy(os.Stdout, os.Stdin)
 	return err
 }
 
-// exit ends with a code, having written to both outputs.
+// exit writes to both outputs and exits with a code.
 func exit(args []string) error {
 	var code int
 	if _, err := fmt.Sscan(args[0], &code); err != nil {
@@ -56,8 +54,8 @@ func exit(args []string) error {
 	return nil
 }
 
-// count prints a line, and another when it reads one, until it reads no more: a conversation proves that output is not
-// held back.
+// count prints a number at the start and after each line of input, until the input ends. The dialog verifies
+// that output is not buffered.
 func count([]string) error {
 	var word string
 	for n := 1; ; n++ {
@@ -78,10 +76,9 @@ func sleep(args []string) error {
 	}
 }
 
-// spawn starts a sleeping child, and waits for it.
+// spawn starts a sleeping child and waits for it.
 func spawn(args []string) error { return exec.Command(os.Args[0], "sleep", args[0]).Run() }
 
-// restart restarts Windows.
 func restart([]string) error {
 	var token windows.Token
 	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES, &token); err != nil {
@@ -101,7 +98,7 @@ func restart([]string) error {
 
 var setComputerNameEx = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetComputerNameExW")
 
-// setName sets the host name of the next boot.
+// setName sets the host name for the next boot.
 func setName(args []string) error {
 	name, err := windows.UTF16PtrFromString(args[0])
 	if err != nil {
@@ -114,7 +111,8 @@ func setName(args []string) error {
 	return nil
 }
 
-// install creates an automatic service and starts the service: args are a name, and optionally a delay before the process connects.
+// install creates a service with automatic start and starts it. The arguments are the name and, optionally, the delay
+// before the process connects.
 func install(args []string) error {
 	manager, err := mgr.Connect()
 	if err != nil {
@@ -130,7 +128,8 @@ func install(args []string) error {
 	return created.Start()
 }
 
-// service is the process of a service, which connects to the service control manager after an optional delay. Each start writes a line to a file.
+// service runs the process of a service, which connects to the service control manager after an optional delay. Each
+// start appends a line to a file.
 func service(args []string) error {
 	if len(args) > 0 {
 		delay, err := time.ParseDuration(args[0])
@@ -182,7 +181,7 @@ func state(args []string) error {
 	return err
 }
 
-// version prints what Windows says it is.
+// version prints the version that Windows reports.
 func version([]string) error {
 	v := windows.RtlGetVersion()
 	fmt.Printf("%d.%d.%d type %d\n", v.MajorVersion, v.MinorVersion, v.BuildNumber, v.ProductType)
@@ -206,7 +205,7 @@ func alive(args []string) error {
 	return nil
 }
 
-// dial connects to an address and prints what it is greeted with.
+// dial connects to an address and prints the greeting.
 func dial(args []string) error {
 	conn, err := net.Dial("tcp", args[0])
 	if err != nil {

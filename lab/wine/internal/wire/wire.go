@@ -1,4 +1,5 @@
-// Package wire is the language between the maker of a host, the host's first process and its SSH server: JSON lines.
+// Package wire defines the protocol between the creator of a host, the first process of the host, and its SSH
+// server: JSON lines.
 package wire
 
 import (
@@ -6,43 +7,44 @@ import (
 	"time"
 )
 
-// Files that the first process inherits, after the standard three.
+// File descriptors that the first process inherits, after the standard three.
 const (
-	// CommandsFD gives the configuration and then commands. Its end is the end of the host.
+	// CommandsFD delivers the configuration and then commands. The host ends when it is closed.
 	CommandsFD = 3 + iota
-	// EventsFD takes events.
+	// EventsFD receives events.
 	EventsFD
 )
 
 // Config describes the host for the first process.
 type Config struct {
-	// Dir is the host's own folder: with the prefix in it, and room for mount points.
+	// Dir is the directory of the host. It contains the prefix and the mount points.
 	Dir string `json:"dir"`
 	// Root is the chroot with Wine.
 	Root string `json:"root"`
-	// Overlays are files of this machine that are seen in place of the chroot's, by path there.
+	// Overlays are local files that replace files of the chroot, by path in the chroot.
 	Overlays map[string]string `json:"overlays,omitempty"`
-	// Name is the computer name when the registry has none.
+	// Name is the computer name if the registry has none.
 	Name string `json:"name"`
-	// Interface is the link to the maker, which was put into the network namespace; "" for a
-	// host without a network.
+	// Interface is the network interface to the creator, already moved to the network namespace; "" for a host
+	// without a network.
 	Interface string `json:"interface"`
-	// Address is the host's own with the length of its mask, Gateway the other end of the link.
+	// Address is the address of the host with the prefix length. Gateway is the other end of the link.
 	Address netip.Prefix `json:"address"`
 	Gateway netip.Addr   `json:"gateway"`
-	// Hosts is the beginning of /etc/hosts; the host's own name follows.
+	// Hosts is the beginning of /etc/hosts. The name of the host is appended.
 	Hosts string `json:"hosts"`
-	// Program is what keeps the host up, the SSH server: a Windows path and arguments.
+	// Program is the program that keeps the host running, the SSH server: a Windows path and arguments.
 	Program []string `json:"program"`
-	// Install says that a Windows installation is being made: all programs may end by themselves, and Dir stays.
+	// Install is true while a Windows installation is created: all programs may end by themselves, and Dir is
+	// kept.
 	Install bool `json:"install"`
-	// Down is how long the host is away between shutdown and boot.
+	// Down is the delay between shutdown and boot.
 	Down time.Duration `json:"down"`
-	// Hang is how long the SSH server may not answer before the host is reset; 0 means forever.
+	// Hang is the time without a response of the SSH server after which the host is reset; 0 means never.
 	Hang time.Duration `json:"hang,omitempty"`
 }
 
-// Names within Config.Dir, and where the prefix is mounted in the chroot.
+// Names within Config.Dir, and the mount path of the prefix in the chroot.
 const (
 	PrefixDir   = "prefix"
 	LockFile    = "lock"
@@ -56,7 +58,7 @@ const (
 // Command is a request to the first process.
 type Command string
 
-// Commands.
+// Commands of the creator.
 const (
 	// Boot boots a host that is off.
 	Boot Command = "boot"
@@ -75,18 +77,19 @@ type Event struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Kinds of events that the first process or the maker acts on; others only go into the journal.
+// Kinds of events that the first process or the creator handles. All other kinds are only recorded in the
+// journal.
 const (
 	// Ready: the namespaces are set up.
 	Ready = "ready"
-	// Failed: something went wrong for good; the detail says what.
+	// Failed: a permanent failure; the detail is the cause.
 	Failed = "failed"
-	// BootAt: the host begins to boot; the detail is its name.
+	// BootAt: the host starts to boot; the detail is the host name.
 	BootAt = "boot"
 	// Up: the SSH server listens.
 	Up = "up"
-	// Down: all processes are gone; the detail says why.
+	// Down: all processes have ended; the detail is the reason.
 	Down = "down"
-	// Name: a host name was set for the next boot; the detail is it.
+	// Name: a host name was set for the next boot; the detail is the name.
 	Name = "name"
 )

@@ -1,9 +1,9 @@
 //go:build windows
 
-// Package pipe listens on named pipes under Wine as on Windows, with CreateNamedPipeW and overlapped ConnectNamedPipe.
-// It stands in for go-winio's listener, which under Wine never accepts: go-winio holds the pipe's name with an instance
-// that it opens for neither reading nor writing, which Windows keeps disconnected and Wine hands to the first client.
-// Clients of go-winio work.
+// Package pipe listens on named pipes, under Wine as on Windows, with CreateNamedPipeW and overlapped
+// ConnectNamedPipe. It replaces the listener of go-winio, which never accepts under Wine: go-winio reserves the
+// pipe name with an instance opened for neither reading nor writing. Windows keeps that instance disconnected,
+// but Wine connects the first client to it. Clients of go-winio work.
 package pipe
 
 import (
@@ -19,7 +19,6 @@ import (
 
 const bufferBytes = 64 << 10
 
-// Listener listens on one pipe.
 type Listener struct {
 	name string
 
@@ -29,7 +28,8 @@ type Listener struct {
 	once   sync.Once
 }
 
-// Listen makes the pipe (\\.\pipe\name). On Windows it fails when another process serves it; Wine lets both.
+// Listen creates the pipe (\\.\pipe\name). On Windows it fails if another process serves the pipe; Wine allows
+// both.
 func Listen(name string) (*Listener, error) {
 	l := &Listener{name: name}
 	var err error
@@ -42,7 +42,7 @@ func Listen(name string) (*Listener, error) {
 	return l, nil
 }
 
-// instance makes one more end of the pipe for a client.
+// instance creates another instance of the pipe for a client.
 func (l *Listener) instance(flags uint32) (windows.Handle, error) {
 	name, err := windows.UTF16PtrFromString(l.name)
 	if err != nil {
@@ -87,20 +87,20 @@ func (l *Listener) connect() error {
 		case !errors.Is(err, windows.ERROR_NO_DATA):
 			return err
 		}
-		// A client has come and gone.
+		// A client has connected and disconnected.
 		if err := windows.DisconnectNamedPipe(l.next); err != nil {
 			return err
 		}
 	}
 }
 
-// wait waits until a client has come, or the listener is closed.
+// wait waits until a client has connected, or the listener is closed.
 func (l *Listener) wait(overlapped *windows.Overlapped) error {
 	which, err := windows.WaitForMultipleObjects([]windows.Handle{overlapped.HEvent, l.closed}, false, windows.INFINITE)
 	if err == nil && which == windows.WAIT_OBJECT_0 {
 		return nil
 	}
-	_ = windows.CancelIoEx(l.next, overlapped) // The instance goes away with its handle.
+	_ = windows.CancelIoEx(l.next, overlapped) // The instance ends with its handle.
 	var transferred uint32
 	_ = windows.GetOverlappedResult(l.next, overlapped, &transferred, true) // Until then the kernel may write to overlapped.
 	_ = windows.CloseHandle(l.next)

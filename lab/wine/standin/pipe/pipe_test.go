@@ -31,7 +31,7 @@ func TestListener(t *testing.T) {
 			}
 			go func() {
 				defer connection.Close()
-				_, _ = io.Copy(connection, connection) // The client sees what comes back.
+				_, _ = io.Copy(connection, connection) // The client checks the echo.
 			}()
 		}
 	}()

@@ -27,12 +27,12 @@ func (m *machine) Spawn(path string, args ...string) (node.Child, error) {
 	c := &child{process: command.Process, ended: make(chan struct{})}
 	go func() {
 		defer close(c.ended)
-		_ = command.Wait() // How it ended, nobody asks.
+		_ = command.Wait() // The exit status is unused.
 	}()
 	return c, nil
 }
 
-// PID returns the number by which a later process finds it.
+// PID returns the number by which a later process finds the child.
 func (c *child) PID() int { return c.process.Pid }
 
 // Alive implements node.Child.
@@ -47,7 +47,7 @@ func (c *child) Alive() bool {
 
 // Exit implements node.Child.
 func (c *child) Exit(int) {
-	_ = c.process.Kill() // It has ended already, or does now.
+	_ = c.process.Kill() // The process has ended already or ends now.
 	<-c.ended
 }
 

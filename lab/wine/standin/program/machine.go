@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// machine is the Windows that the program runs on.
+// machine is the Windows host of the program.
 type machine struct {
 	host host.Host
 
@@ -34,7 +34,7 @@ var _ node.Machine = (*machine)(nil)
 
 func newMachine(h host.Host) *machine { return &machine{host: h, local: map[int]net.Listener{}} }
 
-// close closes what the process has opened.
+// close closes the resources that the process has opened.
 func (m *machine) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,7 +136,7 @@ func (m *machine) Hold(path string) error {
 // RealPath implements node.Drive.
 func (m *machine) RealPath(path string) (string, bool) { return filepath.Clean(path), true }
 
-// serve answers HTTP in the background.
+// serve serves HTTP in the background.
 func (m *machine) serve(listener net.Listener, handler http.Handler) {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	m.keep(server)
@@ -156,12 +156,12 @@ func (m *machine) ServeLocal(port int, handler http.Handler) error {
 	return nil
 }
 
-// Listen implements node.Network. A port that answered on the loopback address answers there from now on as it does to
-// the outside: Wine, which opens Linux sockets, does not let two of them share a port as Windows does.
+// Listen implements node.Network. It closes a listener for the same port on the loopback address and serves
+// that address too: Wine opens Linux sockets, and two of them cannot share a port as on Windows.
 func (m *machine) Listen(port int) (net.Listener, error) {
 	m.mu.Lock()
 	if local := m.local[port]; local != nil {
-		_ = local.Close() // It is in the way and has nobody waiting.
+		_ = local.Close() // It blocks the port and has no pending requests.
 		delete(m.local, port)
 	}
 	m.mu.Unlock()

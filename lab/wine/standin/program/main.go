@@ -1,9 +1,9 @@
 //go:build windows
 
-// Program is the node program of a Wine host: it does what the lab's stand-ins for the executables of a Windows node do
-// (lab/standin), with real processes, files, HNS calls and connections. It lies on the drive of every host
-// (standin.NodeProgram) and is started by the launcher that every executable of the lab's payload begins with: node.exe
-// "PATH OF THE EXECUTABLE" ARGUMENTS.
+// Program is the node program of a Wine host. It simulates the executables of a Windows node (lab/standin) with
+// real processes, files, HNS calls and connections. Every host has the program on its drive
+// (standin.NodeProgram). The launcher in every executable of the lab's payload starts it: node.exe "PATH OF THE
+// EXECUTABLE" ARGUMENTS.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// serviceFlags are the flags by which the real programs know that the service control manager has started them.
+// serviceFlags are the flags by which the real programs detect a start by the service control manager.
 var serviceFlags = []string{"--windows-service", "-windows-service", "--windows-service=true", "-windows-service=true",
 	"--run-service", "-run-service"}
 
@@ -63,13 +63,13 @@ func run() int {
 	return code
 }
 
-// isService follows the command line. windows_exporter has no flag: it asks Windows, which Wine answers wrongly, so
-// that any command line with a flag counts.
+// isService evaluates the command line. windows_exporter has no such flag and queries Windows instead, which
+// Wine answers wrongly, so that any command line with a flag counts.
 func isService(e payload.Executable, args []string) bool {
 	if e.File == "windows_exporter.exe" {
 		return len(args) > 0 && args[0] != "--version"
 	}
-	if e.File == "kube-log-runner.exe" { // The flags are its child's.
+	if e.File == "kube-log-runner.exe" { // The flags belong to the child.
 		return false
 	}
 	return slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(serviceFlags, arg) })

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// endWithParent ends the process when the launcher that started it ends: who kills an executable of the payload means
-// its work.
+// endWithParent ends the process when its launcher ends, so that killing an executable of the payload ends its
+// work.
 func endWithParent() error {
 	parent, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(os.Getppid()))
 	if err != nil {

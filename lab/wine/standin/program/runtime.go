@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin/pipe"
 )
 
-// runtimeService answers Version and Status of the container runtime interface, and nothing else.
+// runtimeService implements only Version and Status of the container runtime interface.
 type runtimeService struct {
 	runtimev1.UnimplementedRuntimeServiceServer
 	status func() host.RuntimeStatus

@@ -1,4 +1,4 @@
-// Command sound is in the same module, and calls nothing of that.
+// Command sound is in the same module, and calls no vulnerable function.
 package main
 
 import (
