@@ -19,9 +19,10 @@ func says(t *testing.T, guide string, texts ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest := strings.Join(strings.Fields(string(data)), " ") // prose is wrapped anywhere
+	onOneLine := func(text string) string { return strings.Join(strings.Fields(text), " ") } // prose is wrapped anywhere
+	rest := onOneLine(string(data))
 	for _, text := range texts {
-		_, after, found := strings.Cut(rest, text)
+		_, after, found := strings.Cut(rest, onOneLine(text))
 		if !found {
 			t.Errorf("docs/%s does not say, or not in this place: %s", guide, text)
 			continue
